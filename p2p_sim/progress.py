@@ -87,18 +87,25 @@ class Progress:
         place.update(_cell(""), raw=True)
 
     def _show_lines(self) -> None:
-        shown, last = "", self._start
+        shown, last, pace = "", self._start, Pace()
         while not self._stop.wait(_LINE_STEP):
             text, now = line(*self._state), time.monotonic()
+            left = pace.left(*self._state, now)
             if text and (text != shown or now - last >= _HEARTBEAT):
-                print(f"{text} [{now - self._start:.0f} s]", file=self._stream, flush=True)
+                print(f"{text}{left} [{now - self._start:.0f} s]", file=self._stream, flush=True)
                 shown, last = text, now
 
     def _show_bar(self) -> None:
         if self._stop.wait(_BAR_AFTER):
             return
         from rich.console import Console
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
         from rich.progress import Progress as Bar
 
         columns = (
@@ -106,6 +113,8 @@ class Progress:
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
         )
         console = Console(file=self._stream)
         with Bar(*columns, console=console, transient=True, redirect_stdout=False, auto_refresh=False) as bar:
@@ -123,6 +132,22 @@ class Progress:
                 if label:
                     size = total if total > 1 else None
                     bar.update(task, description=label, completed=done, total=size, refresh=True)
+
+
+class Pace:
+    """How long what is counted will still take, as far as it went on evenly since its count began."""
+
+    def __init__(self) -> None:
+        self._label, self._done, self._at = "", 0, 0.0
+
+    def left(self, label: str, done: int, total: int, now: float) -> str:
+        """Return the time that is left, as text to put behind a state; nothing where that is not known."""
+        if label != self._label or done < self._done:
+            self._label, self._done, self._at = label, done, now
+        fresh, seconds = done - self._done, now - self._at
+        if total <= 1 or fresh <= 0 or seconds <= 0:
+            return ""
+        return f", about {seconds * (total - done) / fresh:.0f} s left"
 
 
 def line(label: str, done: int, total: int) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends, costing
+from p2p_sim.backends.speeds import Log
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_flag, path_of
@@ -24,11 +25,13 @@ from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.core.unmade import Unmade
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
+from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -73,7 +76,7 @@ class Run(Summary):
     trace: str
     digest: str | None
     counts: dict[tuple[str, int], Count]
-    outputs: dict[str, dict[str, Array]]
+    outputs: Mapping[str, dict[str, Array]]
     timings: dict[str, float] = field(default_factory=dict)
     population: PopulationAttribute = PopulationAttribute()  # noqa: RUF009 (a descriptor)
     source: Protocol | None = None
@@ -231,6 +234,8 @@ class Run(Summary):
         check_flag("population", population)
         check_kept(self.parameters)
         saved = run_directory.save(self, folder, force, population)
+        if isinstance(self.outputs, StoredOutputs) and not self.outputs.folder.exists():
+            self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))
         return saved
@@ -262,6 +267,7 @@ def run(
     crypto: str = MODELLED,
     out: str | Path | Draft | None = None,
     threads: int | None = None,
+    log: Log | None = None,
 ) -> Run:
     """Run a protocol on a population.
 
@@ -276,8 +282,9 @@ def run(
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
     for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
     memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
-    or a function of (label, done, total).  Results depend on none of backend, blocks, shards, threads, progress.
-    Raises InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
+    or a function of (label, done, total).  ``log``: a function of (event, what is told of it), called when a phase
+    begins and a round ends.  Results depend on none of backend, blocks, shards, threads, progress, log.  Raises
+    InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
@@ -303,6 +310,7 @@ def run(
         costs,
         crypto,
         threads,
+        log=log,
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)
@@ -325,11 +333,13 @@ def _run(
     """Run; ``draft``: the directory that messages are written to, None to keep them in memory."""
     start = time.perf_counter()
     streams = draft is not None and settings.trace.keeps and settings.backend != "actors"
-    if draft is not None and trace != "none":
+    if draft is not None:
         draft.announce(protocol, trace, population)
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
+    if draft is not None and isinstance(population, Unmade) and settings.backend == "shards":
+        settings = replace(settings, outputs=OutputsFolder.begin(draft))
     finished, timings = backends.run(protocol, population, int(seed), settings)
     unsent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
     counts = {(kind, 0): Count() for kind in unsent} | finished.totals.counts

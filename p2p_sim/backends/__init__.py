@@ -13,7 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 
-__all__ = ["NAMES", "Settings", "opened", "run"]
+__all__ = ["NAMES", "Settings", "opened", "run", "shards_of"]
 
 
 def run(
@@ -46,11 +46,18 @@ def _run(
     from p2p_sim.backends import local
 
     start = time.perf_counter()
-    names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto")
+    names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto", "log")
     options = {name: getattr(settings, name) for name in names}
     threads = settings.threads_for(population.users)
     finished = local.run(protocol, population, seed, **options, threads=threads)
     return finished, {"rounds": time.perf_counter() - start}
+
+
+def shards_of(settings: Settings, users: int, cpus: int) -> int:
+    """Return how many Ray actors hold users on machines with so many processors in all; 0 for "local"."""
+    if settings.backend == "local":
+        return 0
+    return users if settings.backend == "actors" else min(settings.shards or max(1, cpus), users)
 
 
 @contextlib.contextmanager

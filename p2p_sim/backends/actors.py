@@ -15,6 +15,7 @@ from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings, check_users
+from p2p_sim.backends.speeds import Speeds
 from p2p_sim.core import kernels, kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.message import USER
@@ -73,4 +74,7 @@ def _set_up(
             settings.progress("starting actors", len(hosted), len(arguments))
     actors.check()
     places: list[SiteHandle] = [*actors.places(directory.sites)]
-    return Engine(protocol, directory, places, users, settings.progress)
+    names = [getattr(place, "name", "") for place in places]
+    speeds = Speeds(users, names, settings.progress, settings.log)
+    tell = None if settings.progress is None else speeds.tell
+    return Engine(protocol, directory, places, users, tell, observe=speeds.round)

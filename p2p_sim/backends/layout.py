@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ from p2p_sim.core.party import NamedColumns, Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
+from p2p_sim.core.unmade import Origin
 from p2p_sim.network.adjacency import require
 
 
@@ -110,6 +112,20 @@ def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[
     columns["public"] = {name: column[low:high] for name, column in population.public.items()}
     columns["secret"] = {name: column[low:high] for name, column in population.secret.items()}
     return columns
+
+
+@dataclass(frozen=True)
+class UnmadeSlice:
+    """The users ``low .. high - 1`` of an origin, who are made where this is opened; ``binary``: labels as bool."""
+
+    origin: Origin
+    low: int
+    high: int
+    binary: bool
+
+    def open(self) -> dict[str, Any]:
+        """Make the users and return their columns, as ``slice_of``."""
+        return slice_of(self.origin.part(self.low, self.high), 0, self.high - self.low, self.binary)
 
 
 def injection_of(faults: Faults | None, seed: int, compute: ModuleType) -> FaultInjection | None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
+from p2p_sim.backends.speeds import Log, Speeds
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.draw import Observer
 from p2p_sim.core.engine import Engine, Finished, Issue, Progress
@@ -40,7 +41,10 @@ class LocalSite:
         self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
     ) -> tuple[Any, list[Any]]:
         """Run ``Site.advance`` at once."""
-        return self.site.advance(role, clock, wanted, self._resolve(bundles))
+        begun = time.perf_counter()
+        report, out = self.site.advance(role, clock, wanted, self._resolve(bundles))
+        report.seconds, report.delivered = time.perf_counter() - begun, self.site.delivered
+        return report, out
 
     def wait(self, handle: Any) -> Any:
         """Return the value itself."""
@@ -65,12 +69,14 @@ def run(
     costs: bool = False,
     crypto: str = MODELLED,
     threads: int = 1,
+    log: Log | None = None,
 ) -> Finished:
     """Run a protocol in this process.
 
     ``blocks``: number of blocks of users, None for the best size.  ``watch``: returns the observer of a block's draws.
     ``costs``: whether to count messages user by user.  ``threads``: how many work on blocks; the results are those of
-    one.  Real cryptography has processes of its own, one a core, and no threads beside them.
+    one.  Real cryptography has processes of its own, one a core, and no threads beside them.  ``log``: is told of each
+    round.
     """
     layout.check(protocol, population, faults)
     if progress is not None:
@@ -89,12 +95,15 @@ def run(
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
     seals, clock = layout.seals_of(protocol, world, seed), time.thread_time
     flags = (digest, trace, progress, injection, costs)
+    speeds = Speeds(users, ["this process"], progress, log)
+    tell = None if progress is None else speeds.tell
     with Threads(1 if world.real else threads) as crew:
         site = Site(
             protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals, threads=crew
         )
+        engine = Engine(protocol, directory, [LocalSite(site)], users, tell, crew, observe=speeds.round)
         try:
-            return Engine(protocol, directory, [LocalSite(site)], users, progress, crew).run(digest, compute)
+            return engine.run(digest, compute)
         except BaseException:
             site.close()
             raise

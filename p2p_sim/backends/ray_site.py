@@ -9,13 +9,12 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
 
-from p2p_sim.backends import layout, ray_session
+from p2p_sim.backends import kept_outputs, layout, ray_session
 from p2p_sim.backends.ray_node import START_SECONDS, busy
 from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
 from p2p_sim.core import code_fingerprint, module_finder
@@ -69,6 +68,7 @@ class Plan:
     trace: TraceLevel
     faults: Faults | None = None
     costs: bool = False
+    outputs: kept_outputs.Target | None = None
 
 
 class SiteActor:
@@ -96,14 +96,16 @@ class SiteActor:
         columns: Any,
         shared: Any,
     ) -> bool:
-        """Set up the site of a run; raises InputError if it cannot write its trace.
+        """Set up the site of a run; raises InputError if it cannot write its trace or outputs.
 
-        ``columns``: of its users; ``shared``: tables that all sites read.
+        ``columns``: of its users, or where they come from; ``shared``: tables that all sites read.
         """
         self.site: Site | None = (
             None  # that of the run before, if any, need not share the memory with the new one
         )
         compute = computing.load(plan.compute)
+        if isinstance(columns, layout.UnmadeSlice):
+            columns = columns.open()
         whole = {
             name: replace(members, **shared[name]) if name in shared else members
             for name, members in columns.items()
@@ -120,14 +122,17 @@ class SiteActor:
         extra: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
         site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *flags, **extra)
         self.site, target = site, site.trace.target
-        if target is not None:
-            target.check()
+        for place in (target, plan.outputs):
+            if place is not None:
+                place.check()
         return True
 
     def advance(self, role: str, clock: int, wanted: list[Issue | None], *bundles: Any) -> Any:
         """Run ``Site.advance``; the report and each site's bundle are separate Ray results."""
         assert self.site is not None
+        begun = time.perf_counter()
         report, out = self.site.advance(role, clock, wanted, list(bundles))
+        report.seconds, report.delivered = time.perf_counter() - begun, self.site.delivered
         return (report, *out)
 
     def finish(self, *bundles: Any) -> Any:
@@ -135,6 +140,17 @@ class SiteActor:
         assert self.site is not None
         site, self.site = self.site, None
         return site.finish(list(bundles))
+
+    def keep(self, *bundles: Any) -> Any:
+        """Run ``Site.finish`` and keep the outputs here; return the totals, and of what form the outputs are."""
+        totals, outputs = self.finish(*bundles)
+        self.outputs = kept_outputs.Outputs.of(outputs)
+        return totals, self.outputs.forms
+
+    def write(self, *given: Any) -> Any:
+        """Run ``Outputs.write``, and forget the outputs."""
+        outputs, self.outputs = self.outputs, kept_outputs.Outputs({})
+        return outputs.write(*given)
 
 
 @dataclass
@@ -156,26 +172,24 @@ class SiteActors:
         modules = code_fingerprint.modules_of(protocol)
         return cls(hosted, modules, code_fingerprint.code_of(modules), options)
 
-    def start(self, name: str, given: tuple[Any, ...]) -> None:
+    def start(self, name: str, given: tuple[Any, ...], **options: Any) -> None:
         """Hand an actor what ``SiteActor.ready`` is given; wait first if a few are starting.
 
-        All at once, their processes would starve each other.
+        All at once, their processes would starve each other.  ``options``: of this one, for Ray.
         """
-        host = ray_session.idle(self._made_for(), self._has_code)
+        options = self.options | options
+        made_for = SiteActor, tuple(options.items()), module_finder.opened()
+        host = ray_session.idle(made_for, self._has_code)
         if host is None:
             if len(self._starting) >= STARTING_AT_ONCE:
                 self._check_one()
-            actor = ray.remote(SiteActor).options(**self.options).remote(module_finder.opened())
-            host = Hosted(actor, self._made_for())
+            actor = ray.remote(SiteActor).options(**options).remote(module_finder.opened())
+            host = Hosted(actor, made_for)
         host.name = name
         self.hosted.append(host)
         known = self.here.keys() <= host.code.keys()  # and the same, or it would not have been taken
         check = None if known else host.actor.code.remote(self.modules)
         self._starting[host.actor.ready.remote(*given)] = (name, host, check)
-
-    def _made_for(self) -> Hashable:
-        """Return what an actor keeps from its start: its class, what it holds, and where it finds modules."""
-        return SiteActor, tuple(self.options.items()), module_finder.opened()
 
     def _has_code(self, host: Hosted) -> bool:
         """Whether nothing that a worker has loaded was changed since, as far as this run needs it."""
@@ -220,7 +234,7 @@ class RaySite:
     """The engine's handle on a site in a Ray actor; ``name``: of the actor, for people."""
 
     def __init__(self, actor: Any, sites: int, name: str):
-        self.actor, self._sites, self._name = actor, sites, name
+        self.actor, self._sites, self.name = actor, sites, name
         self._doing = name
 
     def start(
@@ -228,7 +242,7 @@ class RaySite:
     ) -> tuple[Any, list[Any]]:
         """Call ``advance``; bundles go from actor to actor without passing through this process."""
         call = self.actor.advance.options(num_returns=1 + self._sites)
-        self._doing = f"role {role!r}, round {clock + 1}, {self._name}"
+        self._doing = f"role {role!r}, round {clock + 1}, {self.name}"
         report, *out = call.remote(role, clock, wanted, *bundles)
         return report, out
 
@@ -238,8 +252,18 @@ class RaySite:
 
     def finish(self, bundles: list[Any]) -> Any:
         """Call ``finish``."""
-        self._doing = f"collecting results, {self._name}"
+        self._doing = f"collecting results, {self.name}"
         return self.actor.finish.remote(*bundles)
+
+    def keep(self, bundles: list[Any]) -> Any:
+        """Call ``keep``."""
+        self._doing = f"collecting results, {self.name}"
+        return self.actor.keep.remote(*bundles)
+
+    def write(self, *given: Any) -> Any:
+        """Call ``write``."""
+        self._doing = f"writing outputs, {self.name}"
+        return self.actor.write.remote(*given)
 
 
 def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:

@@ -55,8 +55,9 @@ def until_whole(
                 stacklevel=2,
             )
             settings.announce("starting again")
-            if settings.trace.target is not None:
-                settings.trace.target.again()
+            for written in (settings.trace.target, settings.outputs):
+                if written is not None:
+                    written.again()
     raise RunLostError(f"{lost}.  This was the last of {REPEATS} repeats.  {AGAIN}")
 
 

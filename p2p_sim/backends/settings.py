@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2p_sim.backends.kept_outputs import Target
+from p2p_sim.backends.speeds import Log
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
@@ -27,6 +29,9 @@ MAX_ACTORS = 128
 class Settings:
     """The backend, the trace and the faults of a run; see ``p2p_sim.run``.
 
+    ``outputs``: where shards put their outputs if they also make their users; None: they are returned.
+    ``log``: is told of what happens.
+
     Raises InputError for a value that is not allowed, and for settings that contradict each other.
     """
 
@@ -41,6 +46,8 @@ class Settings:
     costs: bool = False
     crypto: str = MODELLED
     threads: int | None = None
+    outputs: Target | None = None
+    log: Log | None = None
 
     def __post_init__(self) -> None:
         if self.crypto not in CRYPTO:
@@ -76,7 +83,9 @@ class Settings:
         return cores() if users >= WORTH_THREADS else 1
 
     def announce(self, what: str) -> None:
-        """Report the start of a phase to ``progress``."""
+        """Report the start of a phase to ``progress`` and ``log``."""
+        if self.log is not None:
+            self.log("phase", {"phase": what})
         if self.progress is not None:
             self.progress(what, 0, 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import time
@@ -9,19 +10,24 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import layout
+from p2p_sim.backends import kept_outputs, layout, ray_metrics
+from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
-from p2p_sim.backends.ray_site import Plan, SiteActors, resolve, strip_tables, tables
+from p2p_sim.backends.ray_site import Plan, SiteActors, fetch, resolve, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings
+from p2p_sim.backends.speeds import Speeds
 from p2p_sim.core import kernels as computing
+from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.core.unmade import Origin, Unmade
 
 STORE_BYTES_A_USER = 64
 
@@ -30,11 +36,15 @@ def run(
     protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run over Ray shards; return the result, and the seconds of start-up, rounds and shut-down."""
-    layout.check(protocol, population, settings.faults)
+    if not isinstance(population, Unmade):  # one is looked at by the workers first
+        layout.check(protocol, population, settings.faults)
     wanted = min(settings.shards or os.cpu_count() or 1, population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
     with session(settings.address, wanted, population.users * STORE_BYTES_A_USER):
+        if isinstance(population, Unmade):
+            population.look(functools.partial(_look, shards=wanted))
+            layout.check(protocol, population, settings.faults)
         compute = computing.choose(population.users)
 
         def set_up(hosted: list[Hosted], repeat: bool) -> Engine:
@@ -83,19 +93,76 @@ def _set_up(
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
     flags = (settings.digest, settings.trace)
     kernels = compute.__name__.rpartition(".")[2]
-    plan = Plan(protocol, world, directory, seed, kernels, *flags, settings.faults, settings.costs)
-    shared, without_tables = tables(population)
-    shared_ref, binary = ray.put(shared), protocol.label_count() == 2
+    plan = Plan(
+        protocol, world, directory, seed, kernels, *flags, settings.faults, settings.costs, settings.outputs
+    )
+    binary = protocol.label_count() == 2
+    shared: dict[str, Any] = {}
+    if not isinstance(population, Unmade):
+        shared, without_tables = tables(population)
+    shared_ref = ray.put(shared)
     for number, (low, high) in enumerate(itertools.pairwise(bounds)):
-        columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
+        columns: Any
+        if isinstance(population, Unmade):
+            columns = layout.UnmadeSlice(population.origin, low, high, binary)
+        else:
+            columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         name = f"shard {number} (users {low} to {high - 1})"
         actors.start(name, (plan, number, [], low, cuts, columns, shared_ref))
+    here: list[SiteHandle] = []
+    if servers and isinstance(population, Unmade):  # what they are sent may be too much for this process
+        given: tuple[Any, ...] = (plan, shards, servers, 0, [0], {}, shared_ref)
+        actors.start(f"actor of {', '.join(map(repr, servers))}", given, num_cpus=0)
+    elif servers:
+        here = [_servers(protocol, servers, seed, shards, world, directory, compute, flags, settings)]
+    actors.check()
+    places: list[SiteHandle] = [*actors.places(directory.sites), *here]
+    names = [getattr(place, "name", "servers") for place in places]
+    metrics = None if settings.address is None else ray_metrics.counters(type(protocol).__name__)
+    speeds = Speeds(population.users, names, settings.progress, settings.log, metrics)
+    tell = None if settings.progress is None else speeds.tell
+    engine = Engine(protocol, directory, places, population.users, tell, observe=speeds.round)
+    if settings.outputs is not None:
+        loops = kernels if settings.digest else None
+        engine.collect = functools.partial(_collect, places, tuple(protocol.roles()), loops, settings.outputs)
+    return engine
+
+
+def _servers(
+    protocol: Protocol,
+    servers: list[str],
+    seed: int,
+    number: int,
+    world: World,
+    directory: Directory,
+    compute: Any,
+    flags: tuple[bool, TraceLevel],
+    settings: Settings,
+) -> LocalSite:
+    """Return the site of the servers, in this process."""
     parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     injection = layout.injection_of(settings.faults, seed, compute)
     extra: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
-    here = Site(protocol, world, directory, shards, parties, compute, *flags, injection=injection, **extra)
-    actors.check()
-    places: list[SiteHandle] = [*actors.places(directory.sites), LocalSite(here, resolve)]
-    return Engine(protocol, directory, places, population.users, settings.progress)
+    site = Site(protocol, world, directory, number, parties, compute, *flags, injection=injection, **extra)
+    return LocalSite(site, resolve)
+
+
+def _collect(
+    places: list[Any], roles: tuple[str, ...], compute: str | None, target: Target, bundles: list[list[Any]]
+) -> Finished:
+    """Have every site write its outputs."""
+    ends = [place.keep(left) for place, left in zip(places, bundles, strict=True)]
+    return kept_outputs.collect(places, ends, roles, compute, target)
+
+
+def _look(origin: Origin, shards: int) -> list[Any]:
+    """Let workers look at users who are made there; return what they found, in the order of ids."""
+    at = itertools.pairwise(layout.edges(origin.users, shards))
+    looks = [ray.remote(_looked).remote(origin, low, high) for low, high in at]
+    return [fetch(look, "reading the population") for look in looks]
+
+
+def _looked(origin: Origin, low: int, high: int) -> Any:
+    return origin.look(low, high)

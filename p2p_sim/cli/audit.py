@@ -16,12 +16,14 @@ from p2p_sim.cli.check import quickly, warn_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     REQUEST,
+    Address,
     Channels,
     Fault,
     Format,
     Graph,
     Json,
     Words,
+    address_of,
     composition_of,
     count,
     faults_of,
@@ -201,10 +203,7 @@ class AuditCommand:
         str, text(EXECUTION, "Where the worlds run; default local.", "local|shards|actors")
     ] = "local"
     shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
-    address: Annotated[
-        str | None,
-        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
-    ] = None
+    address: Address = None
     crypto: Annotated[
         str | None,
         text(
@@ -326,7 +325,7 @@ class AuditCommand:
         return privacy.audit(
             protocol, view.name, cluster_size=self.cluster_size, delta=at.get("delta"), epsilon=at.get("epsilon"),
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
-            address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
+            address=address_of(self), statistic=self.statistic, composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=report,
             faults=self.fault, graph=self.graph, crypto=self.crypto, public=public or None,
             pair=_pair(self.pair),

@@ -21,7 +21,7 @@ from p2p_sim.rundir.run_directory import check_free
 _PLACES = ("backend", "shards", "blocks", "address")
 """Options that decide where a run takes place, and no bit of it."""
 
-_OF_THE_DAY = ("resume", "json", "format", "force")
+_OF_THE_DAY = ("resume", "json", "format", "force", "log")
 """Options of a command that need not be those of the one that was cut off."""
 
 _SHOWN = 4
@@ -34,7 +34,8 @@ def options_of(command: TableOptions) -> dict[str, Any]:
     return {
         each.name: getattr(command, each.name)
         for each in fields(command)
-        if each.name not in ("resume", "json", "format") and getattr(command, each.name) != each.default
+        if each.name not in ("resume", "json", "format", "log")
+        and getattr(command, each.name) != each.default
     }
 
 
@@ -42,8 +43,8 @@ def files_of(command: TableOptions, protocol: Protocol) -> list[Path]:
     """Return the files that a run reads: data, graph, and those that parameters of its protocol name."""
     from p2p_sim.learning.data.files import read_with
 
-    data, graph = (getattr(command, name) for name in ("data", "graph"))
-    named = [graph, *protocol.parameters().values()]
+    data, graph, population = (getattr(command, name) for name in ("data", "graph", "population"))
+    named = [graph, population, *protocol.parameters().values()]
     found = [Path(name) for name in named if isinstance(name, str) and _is_file(name)]
     return found if data is None or not _is_file(data) else [*read_with(Path(data)), *found]
 

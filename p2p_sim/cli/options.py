@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,6 +104,14 @@ Test = Annotated[
         "Share of the rows that are test rows, not users; default the set's own test part, else 0.2.",
     ),
 ]
+Address = Annotated[
+    str | None,
+    text(
+        EXECUTION,
+        "An existing Ray cluster; default RAY_ADDRESS, as in a Ray job; without both, one is started here.",
+        "HOST:PORT",
+    ),
+]
 Users = Annotated[int | None, count(SYNTHETIC, "Number of users.")]
 Channels = Annotated[
     str,
@@ -175,7 +184,9 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
 
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     """Check the options that go with ``--data``, and ``more``, of a command with table options; raises InputError."""
-    names = ("label", "positive", "cluster_column", "clusters", "test", *more)
+    names = ["label", "positive", "cluster_column", "clusters", "test", *more]
+    if getattr(command, "population", None) is not None:
+        names = [name for name in names if name not in ("label", "cluster_column")]
     for name in (*set_options(command, *names), *command.given_of_tables()) if command.data is None else ():
         raise InputError(f"{option(name)} needs --data, which is missing: leave it out")
     command.reading()
@@ -187,6 +198,15 @@ def check_least(name: str, value: int, least: int) -> None:
     """Check that an option is large enough; raises InputError."""
     if value < least:
         raise InputError(f"--{name} {value}: must be at least {least}")
+
+
+def address_of(command: Any) -> str | None:
+    """Return the address of the Ray cluster of a command: ``--address``, or else RAY_ADDRESS, which Ray's jobs have.
+
+    None where Ray is not used, and where it is started here.
+    """
+    given: str | None = command.address
+    return given if given is not None or command.backend == "local" else os.environ.get("RAY_ADDRESS") or None
 
 
 def check_format(value: str, formats: Collection[str]) -> None:

@@ -19,6 +19,7 @@ from p2p_sim.cli.options import (
     OUTPUT,
     REAL_DATA,
     SYNTHETIC,
+    Address,
     ClusterColumn,
     Clusters,
     Crypto,
@@ -33,6 +34,7 @@ from p2p_sim.cli.options import (
     Test,
     Users,
     Words,
+    address_of,
     check_data,
     comma_list,
     count,
@@ -56,13 +58,16 @@ from p2p_sim.report.delta import DELTA, check_delta
 from p2p_sim.rundir import run_json, under_way
 
 if TYPE_CHECKING:
+    from p2p_sim.cli.run_log import RunLog
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.core.unmade import Unmade
+    from p2p_sim.plan import Crowd
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_REPEATED = (
-    "words", "out", "force", "json", "format", "resume", "address",  # an address is of that day
+    "words", "out", "force", "json", "format", "resume", "plan", "log", "address",  # an address is of that day
 )  # fmt: skip
 
 
@@ -87,6 +92,15 @@ class RunCommand(TableOptions):
         str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
     users: Users = None
+    population: Annotated[
+        str | None,
+        text(
+            REAL_DATA,
+            "Users in Parquet files sorted by cluster, of whom each shard reads its own: a shared path, or s3://... "
+            "(--label, default y; --cluster-column). Nothing is trained.",
+            "PLACE",
+        ),
+    ] = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
     shares: Annotated[
@@ -105,10 +119,11 @@ class RunCommand(TableOptions):
         int | None,
         count(EXECUTION, "Number of threads of backend local; default one a core, one for few users."),
     ] = None
-    address: Annotated[
-        str | None,
-        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
-    ] = None
+    address: Address = None
+    plan: Annotated[
+        bool,
+        flag(EXECUTION, "Say what the run will take, and whether it fits; start nothing.", "--plan"),
+    ] = False
     fault: Fault = None
     graph: Graph = None
     channel: Annotated[
@@ -164,6 +179,10 @@ class RunCommand(TableOptions):
     no_digest: Annotated[bool, flag(OUTPUT, "Do not compute the digest, which is faster.", "--no-digest")] = (
         False
     )
+    log: Annotated[
+        str | None,
+        text(OUTPUT, "Append what happens to a file, for programs: one JSON object a line.", "FILE"),
+    ] = None
     json: Json = False
     format: Format = "text"
 
@@ -174,10 +193,12 @@ class RunCommand(TableOptions):
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        return replace(self, seed=seed, split_seed=split)._work()
+        return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
 
     def _work(self, cut: CutOff | None = None) -> int:
-        from p2p_sim.cli import parameters, run_folders
+        from importlib.metadata import version
+
+        from p2p_sim.cli import parameters, run_folders, run_log, run_plan
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
         from p2p_sim.report import attack_file, privacy_table, run_summary
@@ -190,9 +211,14 @@ class RunCommand(TableOptions):
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
-            name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
+            name,
+            "synthetic"
+            if self.users is not None
+            else Path(self.data or self.population or "").name.partition(".")[0],
         )
         place = run_folders.choose(self.out, stem, self.force) if cut is None else cut.place(self.force)
+        if self.plan:
+            return self._say_plan(chosen.protocol, as_json)
         asked = self._asked(chosen.protocol)
         if cut is not None:
             cut.check(asked)
@@ -200,12 +226,16 @@ class RunCommand(TableOptions):
             unchecked = quickly(chosen.protocol)
         with (
             place.claimed(),
-            place.draft(self._announce_size) as draft,
+            place.draft(self._announce) as draft,
             Progress() as progress,
             terminal.stdout_to_stderr(),
+            run_plan.cluster(self),
+            run_log.opened(self.log) as log,
         ):
+            command = run_json.without_seed(self._repeat_command(chosen.protocol))
+            log("started", {"command": command, "backend": self.backend, "version": version("p2p-sim")})
             draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
-            run = self._run(chosen.protocol, progress, draft)
+            run = self._run(chosen.protocol, progress, draft, log)
             warn_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
@@ -213,6 +243,7 @@ class RunCommand(TableOptions):
             )
             before = time.perf_counter()
             progress("accounting", 0, 0)
+            log("phase", {"phase": "accounting"})
             assert run.population is not None  # who ran just now
             run.notes["privacy"] = privacy_table.privacy_of(
                 chosen.protocol, run.population, run.faults, self.delta
@@ -220,11 +251,14 @@ class RunCommand(TableOptions):
             run.timings["privacy"] = time.perf_counter() - before
             guessed = self._attacked(run, chosen.protocol, progress)
             progress("writing the run", 0, 0)
+            log("phase", {"phase": "writing the run"})
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
             run.timings["saving"] = time.perf_counter() - before
             if guessed is not None:
                 attack_file.add(path, run, guessed)
+            told = {"folder": str(path), "users": run.users, "seconds": run.timings}
+            log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
@@ -267,31 +301,102 @@ class RunCommand(TableOptions):
                 words += [word for one in several for word in run_json.option(option(name), one)]
         return words
 
-    def _announce_size(self, protocol: Protocol, level: str, population: Population) -> None:
-        """Print on stderr how much each trace level will keep."""
-        from p2p_sim.cli import run_folders
+    def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
+        """Print what the run will take; raises InputError if it cannot fit."""
+        from p2p_sim.cli import run_plan
+        from p2p_sim.plan import Crowd
 
-        print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
+        with terminal.stdout_to_stderr(), run_plan.cluster(self):
+            crowd = run_plan.synthetic(self, protocol) if self.users is not None else None
+            if self.population is not None and self.graph is None:
+                crowd = Crowd.stored(self._stored())
+            if crowd is None:
+                crowd = Crowd.of(self._people(protocol), protocol)
+            plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
+        sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
+        plan.check()
+        return 0
 
-    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Run:
+    def _announce(self, protocol: Protocol, level: str, population: Population) -> None:
+        """Print on stderr how much each trace level will keep, of a run that keeps one; check that it fits."""
+        from p2p_sim.cli import run_folders, run_plan
+        from p2p_sim.plan import Crowd
+
+        if self.data is not None:  # others were looked at before they were made
+            features = 0 if population.x is None else population.x.shape[1]
+            run_plan.check(self, protocol, Crowd.of(population, protocol), features)
+        if level != "none":
+            print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
+
+    def _run(self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog) -> Run:
+        from p2p_sim.cli import run_plan
         from p2p_sim.learning import experiment
+        from p2p_sim.plan import Crowd
 
         plan = set_options(
             self, "backend", "shards", "blocks", "threads", "address", "seed", "trace", "crypto"
         )
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
-        plan["out"] = draft
+        plan |= {"out": draft, "log": None if self.log is None else log}
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
-            people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
+            people["shares"] = self.label_shares()
+            crowd = run_plan.synthetic(self, protocol)
+            if crowd is not None:
+                run_plan.check(self, protocol, crowd, self.features or 0)
             return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
+        if self.population is not None:
+            stored = self._stored()
+            run_plan.check(self, protocol, Crowd.stored(stored), 0)
+            return experiment.among(protocol, stored, self.population, progress=progress, **plan)
         assert self.data is not None
+        choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")
+        return experiment.learn(protocol, self.data, **choices, progress=progress, **plan).run
+
+    def label_shares(self) -> list[float] | None:
+        """Return the probability of each label of synthetic users; None where it is not said."""
+        return None if self.shares is None else numbers_of("--shares", self.shares)
+
+    def _read(self) -> dict[str, Any]:
+        """Return how ``--data`` is read, as ``experiment.learn`` takes it."""
         positive = None if self.positive is None else comma_list(self.positive)
-        choices = set_options(self, "label", "cluster_column", "clusters", "test", "model", "split_seed")
-        choices |= {"classes": self.declared(), "reading": self.reading()}
-        return experiment.learn(
-            protocol, self.data, positive=positive, **choices, progress=progress, **plan
-        ).run
+        choices = set_options(self, "label", "cluster_column")
+        return choices | {"positive": positive, "classes": self.declared(), "reading": self.reading()}
+
+    def _people(self, protocol: Protocol) -> Population:
+        """Return all users, for a plan: of the data, or synthetic ones with the edges of a file."""
+        from p2p_sim.core.population import Population
+        from p2p_sim.learning import experiment
+
+        assert self.seed is not None  # drawn before
+        rows: dict[str, Any] = {}
+        if self.population is not None:
+            people: Population = self._stored()
+        elif self.data is None:
+            size, drawn = experiment.drawn(
+                protocol, self.cluster_size, self.share, self.label_shares(), self.features or 0, self.seed
+            )
+            people = Population.synthetic(users=self.users or 1, cluster_size=size, **drawn)
+        else:
+            data = experiment.read(protocol, self.data, **self._read())
+            split = self.seed if self.split_seed is None else self.split_seed
+            examples = experiment.gather(protocol, data, **set_options(self, "clusters", "test"), seed=split)
+            people, rows = examples.population, {"rows": examples.rows, "total": data.rows_in_file}
+        return experiment.join(protocol, people, self.graph, self.seed, **rows)[0]
+
+    def _stored(self) -> Unmade:
+        """Return the users of ``--population``."""
+        from p2p_sim.rundir import stored_users
+
+        assert self.population is not None
+        return stored_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
+
+    def _features(self, crowd: Crowd) -> int:
+        """Return how many features each user has."""
+        if self.data is None:
+            return self.features or 0
+        x = crowd.make(1).x
+        return 0 if x is None else int(x.shape[1])
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
@@ -299,10 +404,12 @@ class RunCommand(TableOptions):
         from p2p_sim.backends import ray_probe
         from p2p_sim.network import channels
 
-        if (self.data is None) == (self.users is None):
-            what = "there are no users" if self.data is None else "--data and --users are both given"
+        given = [option(name) for name in set_options(self, "data", "users", "population")]
+        if len(given) != 1:
+            what = f"{' and '.join(given)} are both given" if given else "there are no users"
             raise InputError(
-                f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
+                f"{what}: give --data NAME_OR_FILE (see p2p-sim data), --users N for synthetic ones, or --population "
+                "PLACE for many in Parquet files"
             )
         check_delta(self.delta)
         check_data(self, ("split_seed",))
@@ -310,6 +417,8 @@ class RunCommand(TableOptions):
             set_options(self, "cluster_size", "share", "shares", "features") if self.users is None else ()
         ):
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
+        if self.population is not None and self.model is not None:
+            raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.model is not None and self.data is None and not self.features:
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:

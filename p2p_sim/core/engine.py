@@ -7,7 +7,7 @@ moves names of issues and bundles of messages between places; it never looks at 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.run_digest import output_lanes
-from p2p_sim.core.site import Directory, disagreement
+from p2p_sim.core.site import Directory, SiteReport, disagreement
 from p2p_sim.core.threads import ALONE, Threads
 
 Array = npt.NDArray[Any]
@@ -66,7 +66,7 @@ class Finished:
     """What a run leaves: totals of all sites, and each role's output columns over all its blocks."""
 
     totals: Totals
-    outputs: dict[str, dict[str, Array]]
+    outputs: Mapping[str, dict[str, Array]]
 
 
 @dataclass
@@ -74,6 +74,9 @@ class Engine:
     """One run of a protocol over some places.  ``threads``: what hashes the outputs.
 
     A round is logical time: one more than the sender's last step and than every round it has received from.
+    ``observe``: is called with role, round, sites and their reports when a role has come through a round.
+    ``collect``: what collects totals and outputs at the end, given the bundles that came too late for all, by place;
+    None: this process holds them.
     """
 
     protocol: Protocol
@@ -82,6 +85,8 @@ class Engine:
     users: int
     progress: Progress | None = None
     threads: Threads = ALONE
+    observe: Callable[[str, int, tuple[int, ...], list[SiteReport]], None] | None = None
+    collect: Callable[[list[Any]], Finished] | None = None
     _issued: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     _pending: dict[int, list[Any]] = field(default_factory=dict)
 
@@ -134,7 +139,9 @@ class Engine:
         started = [
             self.places[site].start(role, state.clock, wanted, self._pending.pop(site, [])) for site in sites
         ]
-        reports = [self.places[site].wait(report) for site, (report, _) in zip(sites, started, strict=True)]
+        reports = self._reports(role, sites, [report for report, _ in started])
+        if self.observe is not None:
+            self.observe(role, state.clock + 1, sites, reports)
         for report, (_, bundles) in zip(reports, started, strict=True):
             for site in report.destinations:
                 self._pending.setdefault(site, []).append(bundles[site])
@@ -151,16 +158,28 @@ class Engine:
         state.clock += len(first.steps)
         state.done, state.stopped = first.done, first.stopped
 
+    def _reports(self, role: str, sites: tuple[int, ...], handles: list[Any]) -> list[SiteReport]:
+        """Wait for the reports of some sites, and tell how many users have come through."""
+        reports, several = [], len(sites) > 1 and role == USER
+        for place, (site, handle) in enumerate(zip(sites, handles, strict=True)):
+            reports.append(self.places[site].wait(handle))
+            if self.progress is not None and several:
+                self.progress("", self.directory.bounds[place + 1], self.users)
+        return reports
+
     def _collect(self, digest: bool, compute: ModuleType) -> Finished:
         totals = Totals()
         by_role: dict[str, list[dict[str, Array]]] = {}
-        ends = [place.finish(self._pending.pop(site, [])) for site, place in enumerate(self.places)]
+        left = [self._pending.pop(site, []) for site in range(len(self.places))]
+        if self.collect is not None:
+            return self.collect(left)
+        ends = [place.finish(bundles) for place, bundles in zip(self.places, left, strict=True)]
         for place, handle in zip(self.places, ends, strict=True):
             site_totals, outputs = place.wait(handle)
             totals.add(site_totals)
             for role, parts in outputs.items():
                 by_role.setdefault(role, []).extend(parts)
-        joined = {role: _join(role, by_role[role]) for role in self.protocol.roles()}
+        joined = {role: join_parts(role, by_role[role]) for role in self.protocol.roles()}
         if digest:
             for role, columns in joined.items():
                 totals.add_lanes(output_lanes(role, columns, compute, self.threads))
@@ -176,7 +195,8 @@ class Engine:
         return ProtocolError(f"no role can go on: {'; '.join(waits)}{senders}")
 
 
-def _join(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
+def join_parts(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
+    """Put the outputs of blocks end to end; raises ProtocolError where their columns or types differ."""
     names = list(parts[0])
     for part in parts:
         if list(part) != names:

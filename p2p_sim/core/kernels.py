@@ -36,6 +36,12 @@ def choose(users: int) -> ModuleType:
         return load(NUMPY)
 
 
+def compiles(users: int) -> bool:
+    """Return whether a run of so many users takes the compiled loops; see ``choose``."""
+    setting = os.environ.get("P2P_SIM_NUMBA", "")
+    return setting == "1" or (setting == "" and users >= WORTH_COMPILING)
+
+
 def load(name: str) -> ModuleType:
     """Import the inner loops of one kind, ``NUMPY`` or ``NUMBA``."""
     if name == NUMPY:

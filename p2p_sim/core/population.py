@@ -196,6 +196,25 @@ class Population:
         codes = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
         return cls(y, Members(codes, starts, None, np.arange(len(starts) - 1)), x)
 
+    @property
+    def divided(self) -> bool:
+        """Whether there are clusters."""
+        return self.clusters is not None
+
+    def in_one_cluster(self) -> Population:
+        """Return the same users without clusters."""
+        return replace(self, clusters=None)
+
+    def piece(self, low: int, high: int) -> Population:
+        """Return the users of the rows ``low .. high - 1``, without their ids and graph; clusters are those of all."""
+        members = None if self.clusters is None else self.clusters.block(low, high)
+        rows = slice(low, high)
+        x = None if self.x is None else self.x[rows]
+        public, secret = (
+            {name: column[rows] for name, column in columns.items()} for columns in (self.public, self.secret)
+        )
+        return Population(self.y[rows], members, x, public, secret)
+
     def with_graph(self, edges: Any) -> Population:
         """Return the same users joined by undirected edges, shape (m, 2), of user ids: gives ``me.neighbours``."""
         if self.ids is not None:
@@ -230,7 +249,7 @@ class Population:
         return Population(self.y[rows], whole.pick(rows), x, public, secret, graph, ids)
 
     def __repr__(self) -> str:
-        groups = "" if self.clusters is None else f" in {len(self.sizes):,} clusters"
+        groups = "" if not self.divided else f" in {len(self.sizes):,} clusters"
         return f"<Population of {self.users:,} users{groups}>"  # labels are secret: no array is printed
 
     @property

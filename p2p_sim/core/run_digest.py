@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable
-from types import ModuleType
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,16 @@ def salt(name: str) -> int:
 
 
 def output_lanes(
-    role: str, columns: dict[str, Array], compute: ModuleType, threads: Threads = ALONE
+    role: str,
+    columns: Mapping[str, Array],
+    compute: ModuleType,
+    threads: Threads = ALONE,
+    firsts: Mapping[str, int] = MappingProxyType({}),
 ) -> Lanes:
-    """Hash a role's output: role, column, position and value (floats by their bits)."""
+    """Hash a role's output: role, column, position and value (floats by their bits).
+
+    ``firsts``: the position of the first row of a column, 0 where it does not say.
+    """
     total = (0, 0)
     for name, column in columns.items():
         values = column
@@ -53,13 +60,14 @@ def output_lanes(
             raise ProtocolError(
                 f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats"
             )
-        start, flattened = salt(f"output/{role}/{name}"), flat([values])
+        start, flattened, first = salt(f"output/{role}/{name}"), flat([values]), firsts.get(name, 0)
 
-        def hashed(span: tuple[int, int], start: int = start, flattened: list[Array] = flattened) -> Lanes:
+        def hashed(
+            span: tuple[int, int], start: int = start, flattened: list[Array] = flattened, first: int = first
+        ) -> Lanes:
             low, high = span
-            lanes: Lanes = compute.absorb(
-                start, [range(low, high), *(c[low:high] for c in flattened)], high - low
-            )
+            rows = [range(first + low, first + high), *(c[low:high] for c in flattened)]
+            lanes: Lanes = compute.absorb(start, rows, high - low)
             return lanes
 
         bounds = [*range(0, len(values), _ROWS), len(values)]

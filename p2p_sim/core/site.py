@@ -64,7 +64,8 @@ class SiteReport:
     """What a site tells the engine after a call.
 
     ``steps``: the items of each step taken.  ``full``: whether every party sent it exactly once.
-    ``destinations``: the other sites for which there is something.
+    ``destinations``: the other sites for which there is something.  ``seconds``: how long the call took, where somebody
+    has looked; ``delivered``: messages that have come to the site so far.
     """
 
     steps: list[tuple[Item, ...]]
@@ -72,6 +73,8 @@ class SiteReport:
     destinations: list[int]
     done: bool
     stopped: bool = False
+    seconds: float = 0.0
+    delivered: int = 0
 
 
 @dataclass
@@ -197,6 +200,11 @@ class Site:
         if self._tally is not None:
             self._ledger.totals.most = self._tally.finish()
         return self._ledger.totals, outputs
+
+    @property
+    def delivered(self) -> int:
+        """How many messages have come to this site so far."""
+        return sum(count.messages for count in self._ledger.totals.counts.values())
 
     def _output(self, block: Block) -> dict[str, Array]:
         users = self._injection is not None and block.me.role == USER

@@ -51,15 +51,17 @@ def shares_of(labels: int, shares: Sequence[Any] | None, positive: Any) -> list[
     return found
 
 
-def draw_labels(users: int, shares: Sequence[Fraction], seed: int) -> Array:
-    """Return a label a user (users,): bool for two labels, otherwise uint8."""
+def draw_labels(users: int, shares: Sequence[Fraction], seed: int, first: int = 0) -> Array:
+    """Return a label a user (users,) from user ``first`` on: bool for two labels, otherwise uint8."""
     key = stream("synthetic", "label", 0)
     if len(shares) == 2:
         bound = exact.threshold("positive", shares[1])
         y = np.ones(users, np.bool_)
-        return y if bound == exact.WORD else _filled(y, seed, key, lambda drawn: drawn < np.uint64(bound))
+        return (
+            y if bound == exact.WORD else _filled(y, seed, key, lambda drawn: drawn < np.uint64(bound), first)
+        )
     table = exact.cumulative("shares", shares)
-    return _filled(np.empty(users, np.uint8), seed, key, lambda drawn: exact.pick(table, drawn))
+    return _filled(np.empty(users, np.uint8), seed, key, lambda drawn: exact.pick(table, drawn), first)
 
 
 def centres(labels: int, features: int) -> npt.NDArray[np.float64]:
@@ -98,9 +100,9 @@ def draw_features(y: Array, labels: int, features: int, seed: int) -> npt.NDArra
     return x
 
 
-def _filled(column: Array, seed: int, key: int, of: Callable[[Words], Array]) -> Array:
-    """Fill a column from each user's word of a stream, a part at a time."""
+def _filled(column: Array, seed: int, key: int, of: Callable[[Words], Array], first: int = 0) -> Array:
+    """Fill a column from each user's word of a stream, of users from ``first`` on, a part at a time."""
     for low in range(0, len(column), _CHUNK):
         part = column[low : low + _CHUNK]
-        part[:] = of(words(seed, key, low, len(part)))
+        part[:] = of(words(seed, key, first + low, len(part)))
     return column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ import numpy.typing as npt
 from p2p_sim.backends.layout import no_graph
 from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
-from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.population import MAX_USERS, Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
+from p2p_sim.core.unmade import SyntheticUsers, Unmade
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
@@ -37,6 +39,7 @@ from p2p_sim.network import edges, topologies
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
+from p2p_sim.rundir.outputs_folder import StoredOutputs
 
 Array = npt.NDArray[Any]
 
@@ -365,18 +368,9 @@ def simulate(
     seed = seeds.chosen(seed)
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
-    size = (
-        cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
-    )
-    drawn: dict[str, Any] = {
-        "labels": labels,
-        "shares": shares,
-        "positive": share,
-        "features": features,
-        "seed": seed,
-    }
-    people = Population.synthetic(users=users, cluster_size=size, **drawn)
-    further = Population.synthetic(users=_with_test(users), **drawn) if trains else people
+    size, drawn_by = drawn(protocol, cluster_size, share, shares, features, seed)
+    people = _synthetic(users, size, drawn_by, apart=how.get("backend") == "shards" and graph is None)
+    further = Population.synthetic(users=_with_test(users), **drawn_by) if trains else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
@@ -393,6 +387,60 @@ def simulate(
         x_test, y_test = further.x[users:], further.y[users:]
         train(run, Examples(people, x_test, y_test, np.arange(users), {"data": data}), model, tell)
     return run
+
+
+@showing
+def among(
+    protocol: Protocol,
+    people: Population,
+    source: str,
+    *,
+    graph: Any = None,
+    seed: int | None = None,
+    progress: Asked = None,
+    **how: Any,
+) -> Run:
+    """Run a protocol among users who are there, and train nothing; ``source``: where they come from.
+
+    ``graph``: see ``join``; ``how``: see ``learn``.
+    """
+    tell = reporter_of(progress)
+    check(protocol, graph)
+    seed = seeds.chosen(seed)
+    people, about = join(protocol, people, graph, seed, tell)
+    run = start(protocol, people, seed=seed, progress=tell or False, **how)
+    data = {"name": "population", "source": source}
+    clusters = describe_clusters(protocol, people, "from a column")
+    run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
+    run.timings.pop("total", None)
+    return run
+
+
+def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:
+    """Return synthetic users; ``apart``: each shard makes its own, where nobody needs their features."""
+    if not apart or drawn_by["features"]:
+        return Population.synthetic(users=users, cluster_size=cluster_size, **drawn_by)
+    Population.synthetic(users=1, cluster_size=cluster_size, **drawn_by)  # wrong numbers show before the work
+    check_whole("users", users, 1, MAX_USERS)
+    shares = drawn_by["shares"]
+    how = drawn_by | {"shares": None if shares is None else tuple(shares)}
+    del how["features"]
+    return Unmade(SyntheticUsers(users, cluster_size, **how))
+
+
+def drawn(
+    protocol: Protocol,
+    cluster_size: int | None,
+    share: float | None,
+    shares: Sequence[float] | None,
+    features: int,
+    seed: int,
+) -> tuple[int | None, dict[str, Any]]:
+    """Return the size of a cluster of synthetic users, None for none, and what else ``Population.synthetic`` takes."""
+    default = SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
+    labels = protocol.label_count()
+    how = {"labels": labels, "shares": shares, "positive": share, "features": features, "seed": seed}
+    return (default if cluster_size is None else cluster_size), how
 
 
 def _with_test(users: int) -> int:
@@ -421,7 +469,7 @@ def describe_clusters(protocol: Protocol, people: Population, origin: str) -> di
 
     Warns (UserWarning) of clusters of one user, if clusters matter.
     """
-    if people.clusters is None:
+    if not people.divided:
         return None
     sizes = people.sizes
     alone = int((sizes == 1).sum())
@@ -446,16 +494,26 @@ def released(run: Run) -> dict[str, Any] | None:
 
     For bags see ``bag_training.Proportions.summary``.
     """
-    if run.population is not None:
+    bags = run.source is None or run.source.bag_sums() is not None
+    if run.population is not None and bags:
         proportions = bag_training.of_run(run.outputs.get("learner", {}), run.source, run.population)
         if proportions is not None:
             return proportions.summary()
-    y = run.outputs.get("learner", {}).get("y")
-    if y is None or y.ndim != 1:
+    counted = _counted(run.outputs)
+    if counted is None:
         return None
-    found = {"labels": len(y), "positive_share": float(np.count_nonzero(y) / len(y)) if len(y) else None}
+    labels, positive = counted
+    found = {"labels": labels, "positive_share": float(positive / labels) if labels else None}
     many = 2 if run.source is None else run.source.label_count()
     return found if many == 2 else found | {"label_values": many}
+
+
+def _counted(outputs: Mapping[str, Mapping[str, Array]]) -> tuple[int, int] | None:
+    """Return how many labels the learner has, and how many are not 0; None if it returns none."""
+    if isinstance(outputs, StoredOutputs):
+        return outputs.counted("learner", "y") if "y" in outputs.names.get("learner", ()) else None
+    y = outputs.get("learner", {}).get("y")
+    return None if y is None or y.ndim != 1 else (len(y), int(np.count_nonzero(y)))
 
 
 def clusters_matter(protocol: Protocol) -> bool:

@@ -188,7 +188,7 @@ def crowds(protocol: Protocol, population: Population | None) -> Population | No
     """Return a population in the clusters among which a protocol hides users: one of all, if it mixes everybody."""
     if population is None or not protocol.mixes_everybody():
         return population
-    return replace(population, clusters=None)
+    return population.in_one_cluster()
 
 
 def _under(wrong: Faults, law: LawOf[Protocol], protocol: Protocol) -> LawOf[Protocol]:
@@ -223,7 +223,7 @@ def _on_graph(
     layout.check(protocol, population)
     among = replace(setting, people=population)
     if setting.real and population.graph.complete:  # otherwise laws hold whatever labels the others have
-        return _as_it_is(law, protocol, among, replace(population, clusters=None))
+        return _as_it_is(law, protocol, among, population.in_one_cluster())
     return law(protocol, among)
 
 

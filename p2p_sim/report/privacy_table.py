@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,8 @@ class AccountRequest:
         check_times(self.times)
         check_group(self.group)
         people = crowds(self.protocol, self.population)
-        if people is not None and people.clusters is not None and self.protocol.graph_over() == "everybody":
-            people = replace(people, clusters=None)  # walks do not mind clusters
+        if people is not None and people.divided and self.protocol.graph_over() == "everybody":
+            people = people.in_one_cluster()  # walks do not mind clusters
         object.__setattr__(self, "population", people)
         if self.composition == REAL and self.population is None:
             raise InputError(f"composition = {REAL!r}: needs users with labels; give --data or --users")
@@ -288,7 +288,7 @@ def _clusters(request: AccountRequest) -> dict[str, Any] | None:
         return None if size is None else {"count": 1, "smallest": size, "median": size, "largest": size}
     people, sizes = request.population, request.population.sizes
     ends = {"smallest": int(sizes.min()), "median": _middle(people), "largest": int(sizes.max())}
-    return {"count": len(sizes), **ends, "everybody": people.clusters is None}
+    return {"count": len(sizes), **ends, "everybody": not people.divided}
 
 
 def _middle(people: Population) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,15 @@ def read(path: Path, without: str | None = None) -> dict[str, Array]:
         return columns(file.read([name for name in schema.names if name != without]), path)
 
 
-def read_all(folder: Path, name: str = ".") -> dict[str, dict[str, Array]]:
+def read_all(folder: Path, name: str = ".", only: str | None = None) -> dict[str, dict[str, Array]]:
     """Read every file of a folder (of ``name`` in it), by its name: columns of numbers, bools and text.
 
-    Raises InputError naming a file that is something else, or that holds other types.
+    ``only``: the name of the one file to read.  Raises InputError naming a file that is something else, or that
+    holds other types.
     """
     found = {}
     for each in regular_files.names_in(folder, name):
-        if each.endswith(".parquet"):
+        if each.endswith(".parquet") and only in (None, each.removesuffix(".parquet")):
             file = regular_files.find(folder, each if name == "." else f"{name}/{each}")
             assert file is not None  # it was listed just now
             schema = parquet_schema.footer(file).schema.to_arrow_schema()
@@ -137,14 +138,54 @@ def write_apart(folder: Path, name: str, columns: Mapping[str, Array]) -> None:
         write(folder / name / f"{key}.parquet", {key: values})
 
 
-def read_apart(root: Path, folder: str) -> dict[str, dict[str, Array]]:
-    """Read what ``write_apart`` wrote to a folder in ``root``; raises InputError as ``read_all``."""
-    found = read_all(root, folder)
+_PARTS = "parts"
+
+
+def write_part(folder: Path, name: str, site: int, columns: Mapping[str, Array]) -> None:
+    """Write some rows of columns, which follow those of lower sites: as ``name/parts/00002.parquet``.
+
+    Columns of unequal lengths are written one by one, as ``name/parts/00002-COLUMN.parquet``.
+    """
+    for key, part in _alike(columns):
+        write(folder / name / _PARTS / f"{site:05d}{key}.parquet", part)
+
+
+def _alike(columns: Mapping[str, Array]) -> list[tuple[str, Mapping[str, Array]]]:
+    if len({len(column) for column in columns.values()}) == 1:
+        return [("", columns)]
+    return [(f"-{key}", {key: values}) for key, values in columns.items()]
+
+
+def read_apart(root: Path, folder: str, only: str | None = None) -> dict[str, dict[str, Array]]:
+    """Read what ``write_apart`` and ``write_part`` wrote to a folder in ``root``, by name; ``only``: of one name.
+
+    Raises InputError as ``read_all``.
+    """
+    found = read_all(root, folder, only)
     for name in regular_files.names_in(root, folder):
-        if not name.endswith(".parquet"):
+        if not name.endswith(".parquet") and only in (None, name):
             inner = read_all(root, f"{folder}/{name}")
             found[name] = {key: columns[key] for key, columns in inner.items() if key in columns}
+            parts = [columns for _, columns in sorted(read_all(root, f"{folder}/{name}/{_PARTS}").items())]
+            for key in dict.fromkeys(key for columns in parts for key in columns):
+                found[name][key] = np.concatenate([columns[key] for columns in parts if key in columns])
     return found
+
+
+def parts_of(folder: Path, name: str, column: str) -> Iterator[Array]:
+    """Read a column of what ``write_apart`` or ``write_part`` wrote, row group by row group."""
+    from pyarrow import parquet
+
+    inner = folder / name
+    for path in [
+        folder / f"{name}.parquet",
+        inner / f"{column}.parquet",
+        *sorted((inner / _PARTS).glob("*")),
+    ]:
+        if path.is_file():
+            with parquet.ParquetFile(path) as file:
+                for group in range(file.num_row_groups if column in file.schema_arrow.names else 0):
+                    yield columns(file.read_row_group(group, columns=[column]), path)[column]
 
 
 def stores(values: Array) -> bool:

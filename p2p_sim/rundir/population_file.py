@@ -44,24 +44,27 @@ def write(folder: Path, people: Population) -> None:
 
     target = folder / FILE
     permissions.create(target, private=True)
-    first = parquet_columns.arrow(_columns(people, 0, 0))
-    about = [public_columns.metadata(columns, group) for group, columns in _grouped(people).items()]
+    begin = people.piece(0, 0)
+    first = parquet_columns.arrow(_columns(begin, np.arange(0)))
+    about = [public_columns.metadata(columns, group) for group, columns in _grouped(begin).items()]
     schema = first.schema.with_metadata({key: value for part in about for key, value in part.items()} or None)
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for low in range(0, people.users, _ROWS):
-            writer.write_table(parquet_columns.arrow(_columns(people, low, min(low + _ROWS, people.users))))
+            high = min(low + _ROWS, people.users)
+            ids = np.arange(low, high) if people.ids is None else people.ids[low:high]
+            writer.write_table(parquet_columns.arrow(_columns(people.piece(low, high), ids)))
     if people.graph is not None:
         parquet_columns.write(folder / GRAPH, _graph_columns(people.graph))
 
 
-def _columns(people: Population, low: int, high: int) -> dict[str, Array]:
-    """Return the stored columns of some users."""
-    columns = {"id": np.arange(low, high) if people.ids is None else people.ids[low:high]}
+def _columns(people: Population, ids: Array) -> dict[str, Array]:
+    """Return the stored columns of some users, with their ids."""
+    columns = {"id": ids}
     if people.clusters is not None:
-        columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
-    columns["y"] = people.y[low:high]
+        columns["cluster"] = people.clusters.label.astype(np.int64)
+    columns["y"] = people.y
     for group, more in _grouped(people).items():
-        columns |= public_columns.encoded(more, low, high, group)
+        columns |= public_columns.encoded(more, 0, people.users, group)
     return columns
 
 

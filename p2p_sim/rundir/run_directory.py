@@ -37,6 +37,7 @@ from p2p_sim.rundir import (
     run_json,
 )
 from p2p_sim.rundir.integrity import guarded
+from p2p_sim.rundir.outputs_folder import OUTPUTS, StoredOutputs, names_of
 from p2p_sim.rundir.population_file import PopulationAttribute, UnreadPopulation
 from p2p_sim.rundir.regular_files import RESTORE
 from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, read_run_json, text_of, to_list
@@ -84,7 +85,12 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
     """Put what else belongs there beside the messages, and the whole in its place."""
     try:
         write_messages(building.make() / MESSAGES, run)
-        parts_of = {"outputs": run.outputs}
+        parts_of: dict[str, Mapping[str, Mapping[str, Array]]] = {OUTPUTS: run.outputs}
+        if (
+            isinstance(run.outputs, StoredOutputs)
+            and run.outputs.folder == building.make().resolve() / OUTPUTS
+        ):
+            parts_of = {}  # its sites wrote them there
         if population and run.faulty:  # who lied would tell of the seed
             parts_of["faults"] = {name: {"user": users} for name, users in run.faulty.items()}
         for folder, parts in parts_of.items():
@@ -218,7 +224,7 @@ def describe(run: RunRecord) -> dict[str, Any]:
         "faults": [] if run.faults is None else run.faults.texts(),
         "faults_seen": to_list(run.faults_seen, *_SEEN),
         "timings": run.timings,
-        "outputs": {role: list(columns) for role, columns in run.outputs.items()},
+        "outputs": names_of(run.outputs),
         "versions": run.versions or code_versions.versions(run.source),
         "notes": run.notes,
     }

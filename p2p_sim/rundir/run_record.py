@@ -46,7 +46,7 @@ class RunRecord(typing.Protocol):
     most: Most | None
 
     @property
-    def outputs(self) -> dict[str, Columns]:
+    def outputs(self) -> Mapping[str, Columns]:
         """What each role returned, columns by role."""
 
     @property

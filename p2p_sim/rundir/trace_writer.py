@@ -301,7 +301,7 @@ MESSAGES = "messages"
 class Draft:
     """An unfinished run directory, ``NAME.partial-XXXXXXXX`` beside its final place; made when first needed.
 
-    ``announce``: called with protocol, trace level and population before a run that keeps a trace.  The end of a
+    ``announce``: called with protocol, trace level and population before a run.  The end of a
     ``with`` block removes the directory, unless it was renamed; if the run failed, its messages stay, and a warning
     says where.  If the run can go on, so does what was asked of it; see ``under_way``.
     """
@@ -344,7 +344,7 @@ class Draft:
             (self._folder / under_way.ASKED).unlink(missing_ok=True)
 
     def announce(self, protocol: Protocol, level: str, population: Population) -> None:
-        """Announce the trace of a run, before it starts."""
+        """Announce a run and its trace, before it starts."""
         if self._announce is not None:
             self._announce(protocol, level, population)
 

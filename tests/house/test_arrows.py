@@ -20,7 +20,7 @@ LAYERS = [
     {"rundir"},
     {"trace"},
     {"coalition", "observed_view"},
-    {"run", "paired", "costing", "check"},
+    {"run", "paired", "costing", "check", "plan"},
     {"privacy"},
     {"learning"},
     {"leakage"},

@@ -1,0 +1,111 @@
+"""Outputs that the sites of a run write themselves into its directory, and that are read when asked for."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import parquet_columns
+from p2p_sim.rundir.trace_writer import Draft
+
+Array = npt.NDArray[Any]
+
+OUTPUTS = "outputs"
+_TOKEN = ".token"
+
+
+@dataclass(frozen=True)
+class OutputsFolder:
+    """The folder ``outputs`` of a live run; ``token`` tells it from a folder of the same name on another machine."""
+
+    path: str
+    token: str
+
+    @classmethod
+    def begin(cls, draft: Draft) -> OutputsFolder:
+        """Make the folder in a draft of the run directory."""
+        folder, token = draft.make() / OUTPUTS, secrets.token_hex(8)
+        shutil.rmtree(folder, ignore_errors=True)  # of the same run, which was cut off
+        folder.mkdir()
+        (folder / _TOKEN).write_text(token)
+        return cls(str(folder.resolve()), token)
+
+    def check(self) -> None:
+        """Raise InputError if this process does not see the folder."""
+        try:
+            found = Path(self.path, _TOKEN).read_text()
+        except OSError:
+            found = None
+        if found != self.token:
+            raise InputError(
+                f"a shard does not see the folder {self.path!r}, where outputs are written: give --out a folder that "
+                "all machines of the cluster share"
+            )
+
+    def put(self, role: str, site: int | None, columns: Mapping[str, Array]) -> None:
+        """Write the output of a role at one site; of several sites, each writes a part."""
+        folder = Path(self.path)
+        try:
+            if site is None:
+                parquet_columns.write_apart(folder, role, columns)
+            else:
+                parquet_columns.write_part(folder, role, site, columns)
+        except OSError as error:
+            raise InputError(
+                f"outputs cannot be written to {self.path!r}: {error.strerror or error}; make room, or choose another "
+                "folder with --out"
+            ) from error
+
+    def again(self) -> None:
+        """Remove what was written by a run that begins again, perhaps on other shards."""
+        for inner in Path(self.path).iterdir():
+            if inner.name != _TOKEN:
+                shutil.rmtree(inner) if inner.is_dir() else inner.unlink()
+
+    def outputs(self, names: Mapping[str, Sequence[str]]) -> StoredOutputs:
+        """Return what was written, read when asked for."""
+        Path(self.path, _TOKEN).unlink()
+        return StoredOutputs(Path(self.path), names)
+
+
+class StoredOutputs(Mapping[str, dict[str, Array]]):
+    """The outputs of a run by role, read from the folder ``outputs`` when they are asked for.
+
+    ``names``: the columns of each role.
+    """
+
+    def __init__(self, folder: Path, names: Mapping[str, Sequence[str]]):
+        self.folder, self.names = folder, names
+
+    def __getitem__(self, role: str) -> dict[str, Array]:
+        names = self.names[role]
+        found = parquet_columns.read_apart(self.folder.parent, self.folder.name, role)
+        return {name: found[role][name] for name in names} if names else {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def counted(self, role: str, name: str) -> tuple[int, int]:
+        """Return how many values a column of one number a row has, and how many of them are not 0, read in parts."""
+        rows = positive = 0
+        for part in parquet_columns.parts_of(self.folder, role, name):
+            rows, positive = rows + len(part), positive + int(np.count_nonzero(part))
+        return rows, positive
+
+
+def names_of(outputs: Mapping[str, Mapping[str, Array]]) -> dict[str, list[str]]:
+    """Return the names of the columns of each role, without reading what is stored."""
+    if isinstance(outputs, StoredOutputs):
+        return {role: list(names) for role, names in outputs.names.items()}
+    return {role: list(columns) for role, columns in outputs.items()}

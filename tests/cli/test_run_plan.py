@@ -1,0 +1,45 @@
+"""``p2p-sim run --plan``, and runs that cannot fit."""
+
+from __future__ import annotations
+
+
+def test_a_plan_starts_nothing(cli, tmp_path):
+    done = cli("run", "peer-to-peer", "--users", "2000", "--trace", "full", "--plan", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert done.json["users"] == 2000
+    assert done.json["messages"] == 6000
+    assert done.json["fits"]
+    assert set(done.json["disk"]) == {"trace", "outputs", "population"}
+    assert list(tmp_path.iterdir()) == []
+    text = cli("run", "peer-to-peer", "--users", "2000", "--no-population", "--plan").out
+    assert text.startswith("Plan for 2,000 users, backend local\n  Messages")
+    assert "population" not in text
+
+
+def test_a_plan_of_data_with_a_graph(cli):
+    words = ("run", "peer-to-peer", "--over", "neighbours", "--graph", "regular:4", "--plan", "--json")
+    done = cli(*words, "--data", "digits", "--clusters", "8")
+    assert (done.status, done.json["users"]) == (0, 1438)
+    assert cli(*words, "--users", "1e6").json["users"] == 1_000_000
+
+
+def test_what_cannot_fit_is_refused_before_it_starts(cli, tmp_path):
+    words = ("run", "peer-to-peer", "--users", "2e9", "--features", "100")
+    asked = cli(*words, "--plan")
+    assert asked.status == 2
+    assert "Memory, this machine" in asked.out
+    plain = cli(*words)
+    assert (plain.status, plain.out) == (2, "")
+    for done in (asked, plain):
+        assert "error: this run cannot fit: this machine needs " in done.err
+        assert "(2,000,000,000 users, 6,000,000,000 messages" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_of_shards(cli):
+    done = cli(
+        "run", "peer-to-peer", "--users", "1e6", "--backend", "shards", "--shards", "3", "--plan", "--json"
+    )
+    assert (done.json["shards"], done.json["machines"][0]["shards"]) == (3, 3)
+    assert done.json["exchanged"] > 0
+    assert done.json["network"] == 0

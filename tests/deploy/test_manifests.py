@@ -1,0 +1,116 @@
+"""The files in deploy/ against their schemas, without a cluster: what Ray's own schema and KubeRay's types know."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from p2p_sim.cli.app import _commands
+from tests.deploy.fields import KINDS
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+MANIFESTS = sorted((DEPLOY / "kuberay").glob("*.yaml"))
+
+
+def of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / name).read_text())
+    return found
+
+
+def ray_schema() -> dict[str, Any]:
+    import ray.autoscaler
+
+    found: dict[str, Any] = json.loads(Path(ray.autoscaler.__path__[0], "ray-schema.json").read_text())
+    return found
+
+
+def clusters() -> list[dict[str, Any]]:
+    job: dict[str, Any] = of("kuberay/job.yaml")["spec"]["rayClusterSpec"]
+    return [of("kuberay/cluster.yaml")["spec"], job]
+
+
+def pods(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [group["template"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+
+
+def test_ray_up_fits_the_schema_of_ray() -> None:
+    from ray.autoscaler._private.util import prepare_config
+
+    cluster = of("ray-up.yaml")
+    jsonschema.validate(cluster, ray_schema())
+    filled = prepare_config(copy.deepcopy(cluster))  # as `ray up` does
+    jsonschema.validate(filled, ray_schema())
+    assert filled["max_workers"] == len(cluster["provider"]["worker_ips"])
+    with pytest.raises(jsonschema.ValidationError, match="head_start"):
+        jsonschema.validate(cluster | {"head_start": []}, ray_schema())
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+def test_manifests_have_the_fields_of_their_kind(path: Path) -> None:
+    manifest = yaml.safe_load(path.read_text())
+    jsonschema.validate(manifest, KINDS[manifest["kind"]])
+    wrong = copy.deepcopy(manifest)
+    wrong["spec"]["headGroupSpecs"] = {}
+    with pytest.raises(jsonschema.ValidationError, match="headGroupSpecs"):
+        jsonschema.validate(wrong, KINDS[manifest["kind"]])
+
+
+def test_every_process_of_ray_asks_for_the_token() -> None:
+    """A cluster without it runs the code of anybody who reaches its ports."""
+    for cluster in clusters():
+        assert cluster["authOptions"] == {"mode": "token"}  # KubeRay makes one: none is in a file
+        assert tuple(map(int, cluster["rayVersion"].split(".")[:2])) >= (2, 52)  # the first with tokens
+    cluster = of("ray-up.yaml")
+    for part in ("head_start_ray_commands", "worker_start_ray_commands"):
+        assert all(command.startswith("RAY_AUTH_MODE=token ") for command in cluster[part])
+    assert "~/.ray/auth_token" in cluster["file_mounts"]
+    assert "RAY_AUTH_MODE=token" in (DEPLOY / "Dockerfile").read_text()
+
+
+def test_nothing_is_public() -> None:
+    policy = of("kuberay/network-policy.yaml")["spec"]
+    mine = {"app": "p2p-sim"}
+    assert policy["podSelector"]["matchLabels"] == mine
+    assert policy["policyTypes"] == ["Ingress"]
+    assert all("from" in rule for rule in policy["ingress"])
+    submitter = of("kuberay/job.yaml")["spec"]["submitterPodTemplate"]
+    for cluster in clusters():
+        assert cluster["headGroupSpec"]["serviceType"] == "ClusterIP"
+        for pod in (*pods(cluster), submitter):
+            assert pod["metadata"]["labels"] == mine  # or the policy would not hold for it
+            assert pod["spec"]["automountServiceAccountToken"] is False
+            assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    start = " ".join(of("ray-up.yaml")["head_start_ray_commands"])
+    assert "--dashboard-host=127.0.0.1" in start
+
+
+def test_the_job_is_a_command_of_ours() -> None:
+    words = shlex.split(of("kuberay/job.yaml")["spec"]["entrypoint"])
+    assert words[:2] == ["p2p-sim", "run"]
+    known = {option for parameter in _commands().commands["run"].params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known | {"--alpha", "--theta"}
+
+
+def test_shards_share_the_folder_of_runs() -> None:
+    for pod in (pod["spec"] for cluster in clusters() for pod in pods(cluster)):
+        assert [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]] == ["p2p-sim-runs"]
+        mounts = [
+            mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]
+        ]
+        assert mounts == ["/runs"]
+
+
+def test_the_dockerfile_installs_what_is_there() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    for copied in re.findall(r"^COPY (.+) /src/?\S*$", text, re.MULTILINE):
+        for name in copied.split():
+            assert (DEPLOY.parent / name).exists(), name
+    assert re.search(r"^USER (?!root)", text, re.MULTILINE)
