@@ -200,7 +200,7 @@ def describe(run: RunRecord) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "protocol": run.protocol,
-        "parameters": {name: _to_json(value) for name, value in run.parameters.items()},
+        "parameters": {name: to_json(value) for name, value in run.parameters.items()},
         "seed": run.seed,
         "seed_source": run.seed_source,
         "backend": run.backend,
@@ -277,7 +277,7 @@ def _light(path: Path) -> dict[str, Any]:
     compute = read("compute", lambda rows: from_list(rows, *_COMPUTE))
     most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2))
     work = read("work", lambda rows: from_list(rows, *_WORK))
-    parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
+    parameters = read("parameters", lambda each: {name: from_json(value) for name, value in each.items()})
     program = read("parameters", lambda _: _program(content["protocol"], parameters))
     trace: Mapping[str, Any] = {}
     if folder_of(path) is not None:
@@ -310,20 +310,22 @@ def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
     return None if kind is None else kind(**parameters)
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """Return a parameter of a protocol as a JSON value; see ``core.protocol.check_kept``."""
     if isinstance(value, tuple):
-        return [_to_json(part) for part in value]
+        return [to_json(part) for part in value]
     if isinstance(value, Fraction):
         return {"fraction": [value.numerator, value.denominator]}
     plain = value.item() if isinstance(value, np.generic) else value
     return "inf" if isinstance(plain, float) and math.isinf(plain) else plain
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
+    """Return the parameter that ``to_json`` wrote."""
     if isinstance(value, dict) and "fraction" in value:
         return Fraction(*value["fraction"])
     if isinstance(value, list):  # it was a tuple: a parameter cannot be a list
-        return tuple(_from_json(part) for part in value)
+        return tuple(from_json(part) for part in value)
     return math.inf if value == "inf" else value
 
 
