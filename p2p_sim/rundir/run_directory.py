@@ -142,7 +142,7 @@ def check_free(path: Path, force: bool) -> None:
         raise InputError(f"output {str(path)!r} is a link: it is not replaced; choose another name")
     if not path.exists():
         return
-    if not (_is_run(path) or (path.is_dir() and not any(path.iterdir()))):
+    if not (is_run(path) or (path.is_dir() and not any(path.iterdir()))):
         raise InputError(
             f"output {str(path)!r} is not a run directory: it is not replaced; choose another name"
         )
@@ -156,8 +156,9 @@ def check_free(path: Path, force: bool) -> None:
         )
 
 
-_OWN_FILES = (RUN, "population.parquet", "graph.parquet", "attack.json", "audit.json")
-_OWN_FOLDERS = ("outputs", "faults", "messages")
+OWN_FILES = (RUN, "population.parquet", "graph.parquet", "attack.json", "audit.json")
+OWN_FOLDERS = ("outputs", "faults", "messages")
+"""What a run directory may hold; anything else was put there by somebody else."""
 
 
 def run_that_owns(path: Path) -> Path | None:
@@ -166,13 +167,13 @@ def run_that_owns(path: Path) -> Path | None:
     A report, or anything else that somebody put beside a run's files, is no part of it.
     """
     real = Path(os.path.realpath(path))
-    if real.name in _OWN_FILES and _is_run(real.parent):
+    if real.name in OWN_FILES and is_run(real.parent):
         return real.parent
-    owners = (folder.parent for folder in real.parents if folder.name in _OWN_FOLDERS)
-    return next((folder for folder in owners if _is_run(folder)), None)
+    owners = (folder.parent for folder in real.parents if folder.name in OWN_FOLDERS)
+    return next((folder for folder in owners if is_run(folder)), None)
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
     """Whether a folder holds a run of some version; other programs have files called run.json, too."""
     try:
         content = regular_files.json_of(path, RUN)

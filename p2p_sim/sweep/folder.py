@@ -32,14 +32,17 @@ _PATIENCE = 1.0  # seconds: p2p-sim ls holds the lock while it looks
 class SweepFolder:
     """The folder of a sweep.  ``about``: what sweep.json holds; None for a new sweep.
 
-    ``failed``: whether the last try of each run that was made failed, and is tried again when the sweep goes on, by
-    its number.
+    ``again``: whether a run is tried again when the sweep goes on, by the number of each run that was made; ``failed``:
+    those that failed, for whatever reason.
     """
 
     path: Path
     about: dict[str, Any] | None
     again: dict[int, bool] = field(default_factory=dict)
-    _places: dict[int, tuple[int, int]] = field(default_factory=dict)  # of the last line of each run, and its length
+    failed: set[int] = field(default_factory=set)
+    _places: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # of the last line of each run, and its length
     _length: int = 0
     _descriptor: int = -1
 
@@ -66,8 +69,8 @@ class SweepFolder:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self._length)
             raise InputError(
-                f"{str(self.path / RUNS)!r} cannot be written ({error.strerror or error}): the {len(self.again):,} runs "
-                "in it are kept; make room, and give the same command again"
+                f"{str(self.path / RUNS)!r} cannot be written ({error.strerror or error}): the {len(self.again):,} "
+                "runs in it are kept; make room, and give the same command again"
             ) from error
         self._note(index, answer, len(line))
 
@@ -99,6 +102,7 @@ class SweepFolder:
 
     def _note(self, index: int, answer: Mapping[str, Any], length: int) -> None:
         self.again[index] = bool(answer.get("again"))
+        (self.failed.add if "error" in answer else self.failed.discard)(index)
         self._places[index] = (self._length, length)
         self._length += length
 
@@ -170,6 +174,16 @@ def opened(path: Path) -> Iterator[SweepFolder]:
         os.close(descriptor)
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep every sweep from writing to a folder of one; raises InputError if one is."""
+    descriptor = _locked(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_running(path: Path) -> bool:
     """Whether a process is writing to a sweep now; False where files cannot be locked."""
     try:
@@ -206,13 +220,15 @@ def _locked(path: Path) -> int:
     """Return the open, locked file of a sweep's runs; raises InputError if another process has it."""
     until = time.monotonic() + _PATIENCE
     while True:
-        descriptor = os.open(path / RUNS, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path / RUNS, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         if _lock(descriptor) and os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)
         if time.monotonic() > until:
             raise InputError(
-                f"--out {str(path)!r} is being written by another sweep: wait for its end, or give another --out"
+                f"{str(path)!r} is being written by another sweep: wait for its end, or name another folder"
             )
         time.sleep(0.05)
 

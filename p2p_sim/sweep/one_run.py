@@ -83,7 +83,10 @@ def columns_of(run: OneRun) -> Row:
     found: Row = {"protocol": _command_name(run["protocol"])}
     found |= {f"parameter[{name}]": _plain(value) for name, value in given.items()}
     found |= {name: _plain(value) for name, value in settings.items() if name != "views"}
-    found |= {"data": settings.get("data", "synthetic"), "split_seed": settings.get("split_seed", settings["seed"])}
+    found |= {
+        "data": settings.get("data", "synthetic"),
+        "split_seed": settings.get("split_seed", settings["seed"]),
+    }
     found["delta"] = _delta(run)
     if promise is not None:
         found |= {

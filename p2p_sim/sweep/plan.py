@@ -17,7 +17,6 @@ from typing import Any
 
 from p2p_sim import catalogue
 from p2p_sim.coalition import Coalition
-from p2p_sim.core import code_fingerprint
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol, check_kept
@@ -67,7 +66,8 @@ class Plan:
             which = f"{self.name_of(number)}: " if len(before) > 1 else ""
             names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
             found += [
-                f"{which}{name} = {_shown(then.get(name))} then, {_shown(now.get(name))} now" for name in names
+                f"{which}{name} = {_shown(then.get(name))} then, {_shown(now.get(name))} now"
+                for name in names
             ]
             if not names and list(then) != list(now):
                 found.append(f"{which}the order of keys, {', '.join(then)} then, {', '.join(now)} now")
@@ -83,8 +83,8 @@ def read(plan: str | Path | Mapping[str, Any]) -> Plan:
     return Plan(_grids(_toml(Path(plan)), Path(plan).name), Path(plan).name)
 
 
-def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, OneRun], set[str]]:
-    """Look at every run before any is made; return a run for each set of examples, and the modules of the protocols.
+def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, OneRun], list[Protocol]]:
+    """Look at every run before any is made; return a run for each set of examples, and a protocol of each class.
 
     Raises InputError for a protocol that refuses its parameters, its graph or its faults, for an unknown view, and for
     two runs that are the same.
@@ -92,7 +92,7 @@ def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, 
     from p2p_sim.learning import experiment
 
     examples: dict[str, OneRun] = {}
-    modules: set[str] = set()
+    protocols: dict[type[Protocol], Protocol] = {}
     looked_at: set[str] = set()
     seen: dict[str, int] = {}
     for index, run in enumerate(plan.runs()):
@@ -119,10 +119,10 @@ def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, 
             key = examples_of(run, protocol)
         except InputError as error:
             raise InputError(f"run {index}, {protocol.command_name()}: {error}") from error
-        modules |= set(code_fingerprint.modules_of(protocol))
+        protocols.setdefault(type(protocol), protocol)
         if key is not None:
             examples.setdefault(key, run)
-    return examples, modules
+    return examples, list(protocols.values())
 
 
 def _toml(file: Path) -> dict[str, Any]:
@@ -150,7 +150,9 @@ def _grids(given: Mapping[str, Any], source: str) -> list[Axes]:
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(block, Mapping) for block in blocks):
         raise InputError(f"{source or 'plan'}: {GRID} = {blocks!r}: give tables, each headed [[{GRID}]]")
     if not blocks:
-        raise InputError(f"{source or 'plan'}: {GRID} = []: there is nothing to run; give a grid, or leave it out")
+        raise InputError(
+            f"{source or 'plan'}: {GRID} = []: there is nothing to run; give a grid, or leave it out"
+        )
     every = [{**common, **{_key(name): value for name, value in block.items()}} for block in blocks]
     return [_axes(block, _where(source, number, len(every))) for number, block in enumerate(every)]
 
@@ -289,7 +291,9 @@ def _check_once(name: str, values: Sequence[Any], where: str) -> None:
     for value in values:
         text = json.dumps(value)
         if text in seen:
-            raise InputError(f"{where}: {name} has {_shown(value)} twice, and each run is made once: leave one out")
+            raise InputError(
+                f"{where}: {name} has {_shown(value)} twice, and each run is made once: leave one out"
+            )
         seen.add(text)
 
 
@@ -320,7 +324,9 @@ def _run_of(chosen: Mapping[str, Any], where: str, decided: Callable[[str], dict
     }
     if isinstance(protocol, dict):
         if promise is not None:
-            raise InputError(f"{where}: a promise decides a parameter: name the protocol, and give its other ones")
+            raise InputError(
+                f"{where}: a promise decides a parameter: name the protocol, and give its other ones"
+            )
         return {PROTOCOL: protocol["name"], "parameters": protocol["parameters"], "settings": named}
     try:
         return {PROTOCOL: protocol, **decided(json.dumps([protocol, own, promise])), "settings": named}
@@ -342,7 +348,11 @@ def _decided(chosen: str) -> dict[str, Any]:
         check_kept(whole)
         return {"parameters": {name: to_json(value) for name, value in whole.items()}}
     names = [each.name for each in offered.values()]
-    vary = _key(promise["vary"]) if "vary" in promise else next((n for n in ("alpha", "epsilon") if n in names), "")
+    vary = (
+        _key(promise["vary"])
+        if "vary" in promise
+        else next((n for n in ("alpha", "epsilon") if n in names), "")
+    )
     if vary not in names:
         asked = f"vary = {vary!r}" if vary else "vary is missing"
         raise InputError(f"promise: {asked}: say which parameter it decides, of {', '.join(names) or 'none'}")

@@ -141,9 +141,7 @@ class Processes:
         return self._done(process), None, f"the process that made it {how}"
 
     def _start(self) -> _Process:
-        code = (
-            f"import sys; sys.path[:] = {module_finder.folders()!r}; from p2p_sim.sweep import worker; worker.main()"
-        )
+        code = f"import sys; sys.path[:] = {module_finder.folders()!r}; from p2p_sim.sweep import worker; worker.main()"
         environment: dict[str, Any] = {**os.environ, **dict.fromkeys(_THREADS, "1")}
         popen = subprocess.Popen(
             [sys.executable, "-P", "-c", code],

@@ -24,7 +24,13 @@ DATA: dict[str, type] = {
 }  # fmt: skip
 """Settings of runs on real data; those in the second line say how a file is read."""
 
-DATA_LISTS: dict[str, type] = {"positive": str, "classes": str, "drop": str, "numeric": str, "categorical": str}
+DATA_LISTS: dict[str, type] = {
+    "positive": str,
+    "classes": str,
+    "drop": str,
+    "numeric": str,
+    "categorical": str,
+}
 
 USERS: dict[str, type] = {"users": int, "cluster_size": int, "share": float, "features": int}
 """Settings of runs among synthetic users."""
@@ -83,7 +89,9 @@ def checked(name: str, value: Any, kind: type, where: str) -> Any:
 
 def reading_of(run: Mapping[str, Any]) -> Reading:
     """Return how a run's file is to be read; raises InputError."""
-    said = {name: run[name] for name in ("missing", "decimal", "separator", "encoding", "header") if name in run}
+    said = {
+        name: run[name] for name in ("missing", "decimal", "separator", "encoding", "header") if name in run
+    }
     columns = {name: tuple(run[name]) for name in ("drop", "numeric", "categorical") if name in run}
     return Reading(**said, **columns)
 

@@ -62,7 +62,7 @@ def _column(name: str, cells: Sequence[Any]) -> Any:
     missing = any(cell is None for cell in cells)
     if name in SEEDS:
         return pandas.Series(cells, dtype="UInt64" if missing else "uint64")
-    if kinds <= {float, int} and float in kinds or not kinds:
+    if (kinds <= {float, int} and float in kinds) or not kinds:
         return pandas.Series(cells, dtype="float64")
     if kinds == {int}:
         return pandas.Series(cells, dtype="Int64" if missing else "int64")

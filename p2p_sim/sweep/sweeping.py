@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,10 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from p2p_sim import catalogue
+from p2p_sim.check import quick
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.argument_checks import check_whole, path_of
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.sweep import folder, plan, table
 from p2p_sim.sweep.folder import SweepFolder
@@ -41,6 +44,8 @@ class Swept:
     table: Any
     count: int
     before: int
+
+    files = (folder.TABLE, folder.TABLE_CSV)
 
     @property
     def failed(self) -> int:
@@ -72,7 +77,8 @@ def sweep(
     Raises InputError for a plan that is wrong, and for a folder of another sweep, or of other code or examples;
     RunLostError where no worker begins.
     """
-    return made(plan, out=out, workers=workers, address=address, tell=reporter_of(progress)).table
+    tell = reporter_of(progress)
+    return made(plan, out=out, workers=workers, address=address, tell=tell).table
 
 
 def made(
@@ -82,8 +88,9 @@ def made(
     workers: int | None,
     address: str | None,
     tell: Progress | None,
+    say: Callable[[str], None] | None = None,
 ) -> Swept:
-    """Make a sweep; see ``sweep``."""
+    """Make a sweep; see ``sweep``.  ``say``: told how many runs there are, before any is made."""
     report = tell or _silent
     if workers is not None:
         check_whole("workers", workers)
@@ -92,13 +99,16 @@ def made(
     asked = plan.read(given)
     place = _place(asked, out)
     folder.check(place)
+    if say is not None:
+        say(f"{place}: {asked.count:,} runs")
     report(f"checking {asked.count:,} runs", 0, 0)
-    examples, modules = plan.check(asked, report)
+    examples, protocols = plan.check(asked, report)
+    _check_in_small_worlds(protocols)
     about = {
         "source": asked.source,
         "runs": asked.count,
         "grids": json.loads(json.dumps(asked.grids)),
-        "code": _code(modules),
+        "code": _code(protocols),
         "examples": _contents(examples, report),
     }
     with folder.held(place) as kept:
@@ -108,9 +118,18 @@ def made(
             _check_same(kept, asked, about)
         before = len(kept.done)
         left = asked.count - before
-        if left:
-            with _workers(min(left, workers or processors()), address, left) as hands:
-                _make(asked, kept, hands, about["examples"], report)
+        if before and say is not None:
+            say(f"{before:,} of them were there already")
+        try:
+            if left:
+                with _workers(min(left, workers or processors()), address, left) as hands:
+                    _make(asked, kept, hands, about["examples"], report)
+        except KeyboardInterrupt:
+            if say is not None:
+                say(
+                    f"{len(kept.done):,} of {asked.count:,} runs are kept: give the same command again to go on"
+                )
+            raise
         report("writing the table", 0, 0)
         whole = table.written(asked, kept)
     return Swept(place, whole, asked.count, before)
@@ -128,8 +147,18 @@ def _place(asked: Plan, out: str | Path | None) -> Path:
     return place
 
 
-def _code(modules: set[str]) -> dict[str, str]:
-    found = code_fingerprint.code_of(sorted(modules))
+def _check_in_small_worlds(protocols: Sequence[Protocol]) -> None:
+    """Check protocols of one's own, as ``p2p-sim run`` does; raises ProtocolError for one that depends on blocks."""
+    for protocol in protocols:
+        why = "" if catalogue.shipped(type(protocol)) else quick(protocol)
+        if why:
+            warnings.warn(f"{why}; see p2p-sim check --users", UserWarning, stacklevel=2)
+
+
+def _code(protocols: Sequence[Protocol]) -> dict[str, str]:
+    """Return the versions and source files that rows depend on."""
+    modules = sorted({name for protocol in protocols for name in code_fingerprint.modules_of(protocol)})
+    found = code_fingerprint.code_of(modules)
     return found | {name: metadata.version(name) for name in _LIBRARIES}
 
 
@@ -155,8 +184,8 @@ def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> Non
     if changes:
         more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         raise InputError(
-            f"{str(kept.path)!r} has a sweep that differs: {'; '.join(changes[:_SHOWN])}{more}.  Runs of both do not go "
-            f"into one table: give another --out, or {folder.ADVICE.partition(',')[0]}"
+            f"{str(kept.path)!r} has a sweep that differs: {'; '.join(changes[:_SHOWN])}{more}.  Runs of both do not "
+            f"go into one table: give another --out, or {folder.ADVICE.partition(',')[0]}"
         )
 
 
