@@ -93,7 +93,8 @@ def evaluate(
         protocol, examples, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
     )
     of_what = {"examples": examples.fidelity(), "content": examples.content()}
-    found = row_of(protocol, result.run, of_what, model=model, delta=delta, views=views, tell=tell)
+    privacy = privacy_of(protocol, result.run, delta, views, tell)
+    found = row_of(protocol, result.run, of_what, privacy, model=model, delta=delta)
     return pandas.DataFrame([found]).astype({"seed": "uint64", "split_seed": "uint64"})
 
 
@@ -101,20 +102,17 @@ def row_of(
     protocol: Protocol,
     run: Run,
     of_what: Mapping[str, str],
+    privacy: Mapping[str, Any],
     *,
     model: str,
     delta: float,
-    views: Sequence[str] | None,
-    tell: Progress | None,
 ) -> dict[str, Any]:
     """Return the row of a run by ``experiment.learn`` or ``experiment.simulate``; see ``evaluate``.
 
-    ``of_what``: the columns ``examples`` and ``content``.
+    ``of_what``: the columns ``examples`` and ``content``; ``privacy``: those of ``privacy_of``.
     """
     found = _setting(protocol, run, model, of_what)
-    found |= {"delta": float(delta), "includes": INCLUDES}
-    found |= _privacy(protocol, run, delta, views, tell)
-    return found | _utility(run)
+    return found | {"delta": float(delta), "includes": INCLUDES, **privacy} | _utility(run)
 
 
 def _check(protocol: object, data: object, model: object, views: Any, how: dict[str, Any]) -> None:
@@ -196,8 +194,8 @@ def _plain(value: Any) -> bool | int | float | str:
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _privacy(
-    protocol: Protocol, run: Run, delta: float, views: Sequence[str] | None, tell: Progress | None
+def privacy_of(
+    protocol: Protocol, run: Run, delta: float, views: Sequence[str] | None, tell: Progress | None = None
 ) -> dict[str, Any]:
     """Return epsilon and basis of each view; a law is waited for, so that no figure depends on the machine."""
     from p2p_sim.report.privacy_table import AccountRequest

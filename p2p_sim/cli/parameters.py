@@ -11,7 +11,8 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.protocol_parameters import Chosen as Chosen  # the verbs take these from here
 from p2p_sim.protocol_parameters import Parameter as Parameter
 from p2p_sim.protocol_parameters import complete as complete
-from p2p_sim.protocol_parameters import made, parameters
+from p2p_sim.protocol_parameters import made
+from p2p_sim.protocol_parameters import parameters as parameters
 from p2p_sim.report import terminal
 from p2p_sim.rundir import run_json
 

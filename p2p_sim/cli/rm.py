@@ -46,6 +46,7 @@ class RmCommand:
 def _checked(path: Path) -> KeptFolder:
     """Return what is to be removed; raises InputError for anything but a whole folder of ours."""
     from p2p_sim.cli import kept_folders
+    from p2p_sim.sweep import folder
 
     if path.is_symlink():
         raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
@@ -53,6 +54,8 @@ def _checked(path: Path) -> KeptFolder:
     if found is None:
         what = "is no run and no sweep" if path.exists() else "is not there"
         raise InputError(f"{str(path)!r} {what}: p2p-sim rm removes these alone; p2p-sim ls lists them")
+    if found.kind == kept_folders.SWEEP and not folder.is_sweep(path):
+        raise InputError(f"{found.what}; p2p-sim rm removes whole sweeps alone")
     if os.path.ismount(path):
         raise InputError(f"{str(path)!r} is where a disk is mounted: it is not removed")
     if found.strangers:
@@ -86,7 +89,8 @@ def _remove(found: KeptFolder) -> None:
 
 def _held(found: KeptFolder) -> AbstractContextManager[None]:
     """Hold the folder against whoever writes it; raises InputError if it is being written."""
+    from p2p_sim.cli import kept_folders
     from p2p_sim.rundir.claim import claimed
     from p2p_sim.sweep import folder
 
-    return folder.locked(found.path) if found.kind == "sweep" else claimed(found.path, force=True)
+    return folder.locked(found.path) if found.kind == kept_folders.SWEEP else claimed(found.path, force=True)

@@ -199,15 +199,16 @@ def is_running(path: Path) -> bool:
 def _about(path: Path) -> dict[str, Any] | None:
     """Return what sweep.json holds; None if there is none.  Raises InputError for a damaged one."""
     file = path / SWEEP
-    text = regular_files.octets(path, SWEEP, ADVICE)
+    advice = "restore it, or remove the folder by hand"
+    text = regular_files.octets(path, SWEEP, advice)
     if text is None:
         return None
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {ADVICE}") from error
+        raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {advice}") from error
     if not isinstance(found, dict) or type(found.get("format")) is not int or "grids" not in found:
-        raise InputError(f"{str(file)!r} is no file of a sweep: {ADVICE}")
+        raise InputError(f"{str(file)!r} is no file of a sweep: {advice}")
     if found["format"] > FORMAT:
         raise InputError(
             f"{str(file)!r} has format {found['format']}; this version reads up to {FORMAT}: use the version that "

@@ -32,6 +32,7 @@ _OF_A_ROW = ("data", "users", "clusters", "faults", "model", "seed", "split_seed
 """Settings that a row tells in columns of its own."""
 
 _KEPT = 2  # data sets that a process holds
+_FIGURES = 4096  # settings whose figures it holds
 
 
 def protocol_of(run: OneRun, value: float | None = None) -> Protocol:
@@ -96,8 +97,17 @@ def columns_of(run: OneRun) -> Row:
     return found
 
 
+def _clusters_of(run: OneRun) -> str:
+    """Return what is the same for runs of one setting whose users have the same clusters, and so the same figures."""
+    settings = run["settings"]
+    drawn = (
+        "graph" in settings or "features" in settings or ("data" in settings and "split_seed" not in settings)
+    )
+    return json.dumps([trial_of(run), settings.get("split_seed"), settings["seed"] if drawn else None])
+
+
 class Maker:
-    """Makes runs one after another, and keeps what several of them need: examples, and calibrated values.
+    """Makes runs one after another, and keeps what several of them need: examples, calibrated values, figures.
 
     A row depends on its run alone, not on what was made before.
     """
@@ -105,13 +115,14 @@ class Maker:
     def __init__(self) -> None:
         self._examples: dict[str, tuple[Dataset, dict[str, str]]] = {}
         self._calibrated: dict[str, tuple[float, Row]] = {}
+        self._privacy: dict[str, Row] = {}
 
     def row(self, run: OneRun, content: str | None) -> Row:
         """Make a run, and return its row; ``content``: the SHA-256 of its examples.
 
         Raises whatever the run raises, and InputError where the examples here are others.
         """
-        from p2p_sim.evaluate import row_of
+        from p2p_sim.evaluate import privacy_of, row_of
         from p2p_sim.learning import experiment
 
         settings, protocol = run["settings"], protocol_of(run)
@@ -128,9 +139,12 @@ class Maker:
             among = _options(settings, "clusters", "test", "split_seed")
             done = experiment.learn(protocol, data, **among, **how, progress=False).run
         model = settings.get("model", experiment.DEFAULT_MODEL)
-        found = row_of(
-            protocol, done, of_what, model=model, delta=_delta(run), views=settings.get("views"), tell=None
-        )
+        key = _clusters_of(run)
+        if key not in self._privacy:
+            if len(self._privacy) >= _FIGURES:
+                self._privacy.clear()
+            self._privacy[key] = privacy_of(protocol, done, _delta(run), settings.get("views"))
+        found = row_of(protocol, done, of_what, self._privacy[key], model=model, delta=_delta(run))
         rounds = 1 + max((number for (_, number), count in done.counts.items() if count.messages), default=-1)
         return columns_of(run) | found | promised | {"rounds": rounds, "digest": done.digest}
 
@@ -156,11 +170,7 @@ class Maker:
 
     def _calibrate(self, run: OneRun, protocol: Protocol, data: Dataset | None) -> tuple[float, Row]:
         """Return the value that keeps the promise of a run among its users, and what a row says of it."""
-        settings, promise = run["settings"], run["promise"]
-        fixed_split = settings.get("graph") is None and (data is None or "split_seed" in settings)
-        key = trial_of(run) + json.dumps(
-            {name: settings.get(name) for name in SEEDS if name == "split_seed" or not fixed_split}
-        )
+        settings, promise, key = run["settings"], run["promise"], _clusters_of(run)
         if key not in self._calibrated:
             from p2p_sim import privacy
 

@@ -6,6 +6,7 @@ As in scikit-learn's ``ParameterGrid``, one grid is the product of its lists, an
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
 import math
@@ -93,18 +94,18 @@ def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, 
 
     examples: dict[str, OneRun] = {}
     protocols: dict[type[Protocol], Protocol] = {}
-    looked_at: set[str] = set()
-    seen: dict[str, int] = {}
+    looked_at: set[bytes] = set()
+    seen: dict[bytes, int] = {}
     for index, run in enumerate(plan.runs()):
         tell("checking run", index + 1, plan.count)
-        whole = json.dumps(run, sort_keys=True)
+        whole = _digest(run)
         if whole in seen:
             raise InputError(
                 f"runs {seen[whole]} and {index} are the same, and each run is made once: leave one of them out"
             )
         seen[whole] = index
         given = {name: value for name, value in run["settings"].items() if name not in settings.SEEDS}
-        rest = json.dumps({**run, "settings": given}, sort_keys=True)
+        rest = _digest({**run, "settings": given})
         if rest in looked_at:
             continue
         looked_at.add(rest)
@@ -123,6 +124,10 @@ def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, 
         if key is not None:
             examples.setdefault(key, run)
     return examples, list(protocols.values())
+
+
+def _digest(run: OneRun) -> bytes:
+    return hashlib.blake2b(json.dumps(run, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def _toml(file: Path) -> dict[str, Any]:
@@ -212,8 +217,7 @@ def _protocol(value: Any, where: str) -> Any:
             "file of its own beside this one"
         )
     check_kept(value.parameters())
-    known = kind in catalogue.everything()
-    name = kind.command_name() if known else catalogue.class_name(kind)
+    name = kind.command_name() if kind in catalogue.everything() else catalogue.class_name(kind)
     return {"name": name, "parameters": {key: to_json(each) for key, each in value.parameters().items()}}
 
 

@@ -89,11 +89,11 @@ def checked(name: str, value: Any, kind: type, where: str) -> Any:
 
 def reading_of(run: Mapping[str, Any]) -> Reading:
     """Return how a run's file is to be read; raises InputError."""
-    said = {
-        name: run[name] for name in ("missing", "decimal", "separator", "encoding", "header") if name in run
-    }
-    columns = {name: tuple(run[name]) for name in ("drop", "numeric", "categorical") if name in run}
-    return Reading(**said, **columns)
+    said: dict[str, Any] = {}
+    for name in ("missing", "decimal", "separator", "encoding", "header", "drop", "numeric", "categorical"):
+        if name in run:
+            said[name] = tuple(run[name]) if name in DATA_LISTS else run[name]
+    return Reading(**said)
 
 
 def _list(name: str, value: Any, where: str) -> list[Any]:

@@ -68,4 +68,4 @@ def _column(name: str, cells: Sequence[Any]) -> Any:
         return pandas.Series(cells, dtype="Int64" if missing else "int64")
     if kinds == {bool}:
         return pandas.Series(cells, dtype="boolean" if missing else "bool")
-    return pandas.Series([cell if cell is None else str(cell) for cell in cells], dtype="object")
+    return pandas.Series([cell if cell is None else str(cell) for cell in cells])
