@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import output_files, plots
+from p2p_sim.report import output_files, plots, terminal
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, settle, style
 from p2p_sim.sweep.summary import RELEASED, TRUE, by_setting, head, names_of_settings
@@ -127,7 +127,8 @@ def _labels(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
         promised = [name for name in numbers if name == "promise[epsilon_nats]"]
         along = promised or sorted(numbers, key=lambda name: -len(values[name]))
         varied[protocol] = [name for name in several if name not in along[:1]]
-    return [
-        ", ".join([row["protocol"], *(f"{head(name)} = {row.get(name)}" for name in varied[row["protocol"]])])
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        parts = [f"{head(name)} = {terminal.cell(row.get(name))}" for name in varied[row["protocol"]]]
+        found.append(", ".join([row["protocol"], *parts]))
+    return found

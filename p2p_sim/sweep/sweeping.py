@@ -1,4 +1,4 @@
-"""``sweep``: makes the runs of a plan that are not made yet, and returns the table of all."""
+"""Makes the runs of a plan that are not made yet, and the table of all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from p2p_sim.core.argument_checks import check_whole, path_of
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.sweep import folder, plan, table
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
@@ -53,34 +52,6 @@ class Swept:
         return int((self.table["status"] == table.FAILED).sum())
 
 
-@showing
-def sweep(
-    plan: str | Path | Mapping[str, Any],
-    *,
-    out: str | Path | None = None,
-    workers: int | None = None,
-    address: str | None = None,
-    progress: Asked = None,
-) -> Any:
-    """Make every run of a grid once, and return one table of all, a pandas DataFrame with a row for each run.
-
-    ``plan``: a TOML file, or a mapping with the same keys; docs/sweeps.md has them.  ``out``: the sweep's folder;
-    None: ``sweeps/NAME`` for a file ``NAME.toml``, and a new ``sweeps/sweep-1``, ``-2``, ... for a mapping.  Where it
-    has runs of the same sweep, these are not made again.  ``workers``: how many processes make runs at the same time;
-    None: one for each processor.  ``address``: host:port of a Ray cluster, whose processors make them instead.
-    ``progress``: as in ``p2p_sim.run``.  No figure depends on workers, address or order.
-
-    Columns: ``run`` (its number), ``setting`` (the same for runs that differ in seeds alone), ``status`` ("made" or
-    "failed"), those of ``p2p_sim.evaluate``, settings that are given, ``promise[...]``, ``rounds``, ``digest``, and
-    ``error``, why a run failed.  The table is in the folder too, as table.parquet and table.csv.
-
-    Raises InputError for a plan that is wrong, and for a folder of another sweep, or of other code or examples;
-    RunLostError where no worker begins.
-    """
-    tell = reporter_of(progress)
-    return made(plan, out=out, workers=workers, address=address, tell=tell).table
-
-
 def made(
     given: str | Path | Mapping[str, Any],
     *,
@@ -90,7 +61,7 @@ def made(
     tell: Progress | None,
     say: Callable[[str], None] | None = None,
 ) -> Swept:
-    """Make a sweep; see ``sweep``.  ``say``: told how many runs there are, before any is made."""
+    """Make a sweep; see ``p2p_sim.sweep``.  ``say``: told how many runs there are, before any is made."""
     report = tell or _silent
     if workers is not None:
         check_whole("workers", workers)
