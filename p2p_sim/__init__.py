@@ -7,6 +7,7 @@ from p2p_sim.evaluate import evaluate
 from p2p_sim.observed_view import View
 from p2p_sim.paired import Pair, paired
 from p2p_sim.run import Run, load, run
+from p2p_sim.sweep import sweep
 
 __all__ = [
     "Checked",
@@ -22,4 +23,5 @@ __all__ = [
     "load",
     "paired",
     "run",
+    "sweep",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from p2p_sim.report.delta import DELTA, check_delta
 if TYPE_CHECKING:
     from p2p_sim.core.engine import Progress
     from p2p_sim.learning.data.datasets import Dataset
-    from p2p_sim.learning.experiment import Result
     from p2p_sim.run import Run
 
 _MODELS = {
@@ -93,11 +92,27 @@ def evaluate(
     result = experiment.learn(
         protocol, examples, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
     )
-    found = _setting(protocol, result.run, model, examples)
-    found |= {"delta": float(delta), "includes": INCLUDES}
-    found |= _privacy(protocol, result.run, delta, views, tell)
-    found |= _utility(result)
+    of_what = {"examples": examples.fidelity(), "content": examples.content()}
+    privacy = privacy_of(protocol, result.run, delta, views, tell)
+    found = row_of(protocol, result.run, of_what, privacy, model=model, delta=delta)
     return pandas.DataFrame([found]).astype({"seed": "uint64", "split_seed": "uint64"})
+
+
+def row_of(
+    protocol: Protocol,
+    run: Run,
+    of_what: Mapping[str, str],
+    privacy: Mapping[str, Any],
+    *,
+    model: str,
+    delta: float,
+) -> dict[str, Any]:
+    """Return the row of a run by ``experiment.learn`` or ``experiment.simulate``; see ``evaluate``.
+
+    ``of_what``: the columns ``examples`` and ``content``; ``privacy``: those of ``privacy_of``.
+    """
+    found = _setting(protocol, run, model, of_what)
+    return found | {"delta": float(delta), "includes": INCLUDES, **privacy} | _utility(run)
 
 
 def _check(protocol: object, data: object, model: object, views: Any, how: dict[str, Any]) -> None:
@@ -156,7 +171,7 @@ def _check_ahead(protocol: Protocol, model: str, graph: Any, seeds: dict[str, in
             check_seed(value, name)
 
 
-def _setting(protocol: Protocol, run: Run, model: str, examples: Dataset) -> dict[str, Any]:
+def _setting(protocol: Protocol, run: Run, model: str, of_what: Mapping[str, str]) -> dict[str, Any]:
     people, about = run.population, run.notes["data"]
     assert people is not None  # who ran just now
     counts = np.bincount(people.y.astype(np.int64), minlength=protocol.label_count())
@@ -164,8 +179,7 @@ def _setting(protocol: Protocol, run: Run, model: str, examples: Dataset) -> dic
         "protocol": protocol.command_name(),
         **{f"parameter[{name}]": _plain(each) for name, each in run.parameters.items() if each is not None},
         "data": about["name"],
-        "examples": examples.fidelity(),
-        "content": examples.content(),
+        **of_what,
         "users": people.users,
         "class_shares": " ".join(f"{share:.4f}" for share in counts / people.users),
         "clusters": 0 if people.clusters is None else len(people.sizes),
@@ -180,8 +194,8 @@ def _plain(value: Any) -> bool | int | float | str:
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _privacy(
-    protocol: Protocol, run: Run, delta: float, views: Sequence[str] | None, tell: Progress | None
+def privacy_of(
+    protocol: Protocol, run: Run, delta: float, views: Sequence[str] | None, tell: Progress | None = None
 ) -> dict[str, Any]:
     """Return epsilon and basis of each view; a law is waited for, so that no figure depends on the machine."""
     from p2p_sim.report.privacy_table import AccountRequest
@@ -204,20 +218,19 @@ def _privacy(
     return found
 
 
-def _utility(result: Result) -> dict[str, Any]:
-    comparison, kinds = result.comparison, result.run.by_kind().values()
+def _utility(run: Run) -> dict[str, Any]:
+    comparison, kinds = run.notes.get("accuracy") or {}, run.by_kind().values()
     found: dict[str, Any] = {}
     for which, name in _MODELS.items():
-        share = None if comparison is None else getattr(comparison, name)
-        metrics = {} if comparison is None else comparison.metrics.get(name, {})
-        found[f"accuracy[{which}]"] = _number(share)
+        metrics = comparison.get("metrics", {}).get(name, {})
+        found[f"accuracy[{which}]"] = _number(comparison.get(name))
         found |= {f"{column}[{which}]": _number(metrics.get(key)) for column, key in _METRICS.items()}
     return found | {
-        "labels_released": math.nan if comparison is None else float(comparison.trained_on),
-        "test_rows": len(result.examples.y_test),
+        "labels_released": float(comparison.get("trained_on", math.nan)),
+        "test_rows": run.notes["data"].get("test_rows", 0),
         "messages": sum(count.messages for count in kinds),
         "bytes": sum(count.nbytes for count in kinds),
-        "note": "" if comparison is None else comparison.note,
+        "note": comparison.get("note", ""),
         "trials": 1,
         "standard_error": math.nan,
     }

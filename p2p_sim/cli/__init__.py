@@ -15,16 +15,19 @@ from p2p_sim.cli import (
     diff,
     generator,
     leakage,
+    ls,
     mechanisms,
     replay,
     report,
+    rm,
     run,
+    sweep,
     trace_pictures,
     trace_tables,
 )
 from p2p_sim.cli.app import app, main
 
 __all__ = [
-    "account", "app", "attack", "audit", "bench", "calibrate", "check", "data", "diff", "generator", "leakage", "main",
-    "mechanisms", "replay", "report", "run", "trace_pictures", "trace_tables",
+    "account", "app", "attack", "audit", "bench", "calibrate", "check", "data", "diff", "generator", "leakage", "ls",
+    "main", "mechanisms", "replay", "report", "rm", "run", "sweep", "trace_pictures", "trace_tables",
 ]  # fmt: skip

@@ -2,71 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import typing
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Sequence
 from typing import Any
 
 from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.protocol_parameters import Chosen as Chosen  # the verbs take these from here
+from p2p_sim.protocol_parameters import Parameter as Parameter
+from p2p_sim.protocol_parameters import complete as complete
+from p2p_sim.protocol_parameters import made
+from p2p_sim.protocol_parameters import parameters as parameters
 from p2p_sim.report import terminal
 from p2p_sim.rundir import run_json
 
 Protocols = Sequence[type[Protocol]]
-
-DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
-"""The command line's defaults for parameters that have none in their class."""
-
-_NAMED = re.compile(r"``(\w+)``:\s+(.*?)(?=\s*``\w+``:|\n\s*\n|$)", re.DOTALL)
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
-def _truth(text: str) -> bool:
-    if text.lower() not in _TRUTH:
-        raise ValueError("must be true or false")
-    return _TRUTH[text.lower()]
-
-
-_KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-_READ: dict[Any, Callable[[str], Any]] = {
-    float: lambda text: read_number(text, infinite=True),  # epsilon = inf: everybody tells the truth
-    int: read_whole,
-    bool: _truth,
-    str: str,
-}
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One option of a protocol.  ``default`` is MISSING if the option is required."""
-
-    name: str
-    kind: type
-    default: Any
-    meaning: str
-
-    @property
-    def option(self) -> str:
-        """The option's name on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-    def read(self, text: str) -> Any:
-        """Turn text into the parameter's type; raises InputError naming option, value and type."""
-        try:
-            return _READ[self.kind](text)
-        except ValueError as error:
-            raise InputError(f"{self.option} {text!r}: {error}") from None
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A protocol with its parameters; ``defaults``: names of those that were not given."""
-
-    protocol: Protocol
-    defaults: tuple[str, ...]
 
 
 def by_name(protocols: Protocols) -> dict[str, type[Protocol]]:
@@ -108,32 +58,13 @@ def takes(words: Sequence[str], protocols: Protocols, option: str) -> bool:
     return kind is not None and option in parameters(kind)
 
 
-def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
-    """Return the parameters of a protocol that are options of the command line, by option."""
-    hints = {name: _text_of(hint) for name, hint in typing.get_type_hints(kind).items()}
-    meanings = dict(_NAMED.findall(kind.__doc__ or ""))
-    offered = [f for f in fields(kind) if f.init and hints[f.name] in _READ]  # type: ignore[arg-type]
-    found = []
-    for f in offered:
-        default = f.default if f.default is not MISSING else DEFAULTS.get(f.name, MISSING)
-        meaning = " ".join(meanings.get(f.name, "").split()).partition(". ")[0].rstrip(".")
-        found.append(Parameter(f.name, hints[f.name], default, meaning))
-    return {parameter.option: parameter for parameter in found}
-
-
-def _text_of(hint: Any) -> Any:
-    """Return the type as which a parameter is read: one that may also be an object, of a class, is given as text."""
-    kinds = set(typing.get_args(hint))
-    return str if str in kinds and type(None) not in kinds and not kinds & ({*_READ} - {str}) else hint
-
-
 def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:
     """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` describe.
 
     Raises InputError if the protocol is missing or unknown, an option is unknown or repeated, or a value is missing or
     malformed.  The message lists what is known.
     """
-    return _make(*parse(words, protocols, verb))
+    return made(*parse(words, protocols, verb))
 
 
 def parse(
@@ -159,7 +90,7 @@ def parse(
             more = f"more options: p2p-sim {verb} --help"
             raise InputError(f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}")
         if text is None:
-            raise InputError(f"{option} needs a value: {_described(offered[option])}")
+            raise InputError(f"{option} needs a value: {offered[option].described}")
         if offered[option].name in values:
             raise InputError(f"{option} is given twice: give it once")
         values[offered[option].name] = offered[option].read(text)
@@ -170,38 +101,9 @@ def describe(protocols: Protocols) -> str:
     """Return a sentence for each protocol: its name and options, with meanings and defaults."""
     lines = []
     for name, kind in by_name(protocols).items():
-        options = "; ".join(f"{p.option}, {_described(p)}" for p in parameters(kind).values())
+        options = "; ".join(f"{p.option}, {p.described}" for p in parameters(kind).values())
         lines.append(f"{name}: {options}.")
     return "\n\n".join(lines)
-
-
-def complete(
-    kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any], but: str = ""
-) -> dict[str, Any]:
-    """Return the values given, and the defaults of the others, ``but`` one; raises InputError for one without."""
-    left = [each for each in offered.values() if each.name not in (*values, but)]
-    for parameter in left:
-        if parameter.default is MISSING:
-            name = kind.command_name()
-            raise InputError(f"{name} needs {parameter.option}: {_described(parameter)}")
-    return {parameter.name: parameter.default for parameter in left} | values
-
-
-def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
-    every = complete(kind, offered, values)
-    closed = [
-        f.name
-        for f in fields(kind)  # type: ignore[arg-type]
-        if f.init and f.name not in every and f.default is MISSING and f.default_factory is MISSING
-    ]
-    if closed:
-        raise InputError(
-            f"{kind.command_name()} needs {closed[0]!r}, which cannot be given here: only numbers, text and true or "
-            "false can; give it a default, or run the protocol from Python"
-        )
-    made = kind(**every)
-    kept = made.parameters()  # one parameter may follow from another
-    return Chosen(made, tuple(name for name in every if name not in values and kept[name] == every[name]))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
@@ -222,8 +124,3 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]
 
 def _listed(offered: dict[str, Parameter]) -> str:
     return ", ".join(offered) or "no parameters"
-
-
-def _described(parameter: Parameter) -> str:
-    meaning = parameter.meaning or _KINDS[parameter.kind]
-    return meaning if parameter.default is MISSING else f"{meaning} (default {parameter.default})"

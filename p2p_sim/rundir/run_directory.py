@@ -149,7 +149,7 @@ def check_free(path: Path, force: bool) -> None:
         raise InputError(f"output {str(path)!r} is a link: it is not replaced; choose another name")
     if not path.exists():
         return
-    if not (_is_run(path) or (path.is_dir() and not any(path.iterdir()))):
+    if not (is_run(path) or (path.is_dir() and not any(path.iterdir()))):
         raise InputError(
             f"output {str(path)!r} is not a run directory: it is not replaced; choose another name"
         )
@@ -163,8 +163,9 @@ def check_free(path: Path, force: bool) -> None:
         )
 
 
-_OWN_FILES = (RUN, "population.parquet", "graph.parquet", "attack.json", "audit.json")
-_OWN_FOLDERS = ("outputs", "faults", "messages")
+OWN_FILES = (RUN, "population.parquet", "graph.parquet", "attack.json", "audit.json")
+OWN_FOLDERS = ("outputs", "faults", "messages")
+"""What a run directory may hold; anything else was put there by somebody else."""
 
 
 def run_that_owns(path: Path) -> Path | None:
@@ -173,13 +174,13 @@ def run_that_owns(path: Path) -> Path | None:
     A report, or anything else that somebody put beside a run's files, is no part of it.
     """
     real = Path(os.path.realpath(path))
-    if real.name in _OWN_FILES and _is_run(real.parent):
+    if real.name in OWN_FILES and is_run(real.parent):
         return real.parent
-    owners = (folder.parent for folder in real.parents if folder.name in _OWN_FOLDERS)
-    return next((folder for folder in owners if _is_run(folder)), None)
+    owners = (folder.parent for folder in real.parents if folder.name in OWN_FOLDERS)
+    return next((folder for folder in owners if is_run(folder)), None)
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
     """Whether a folder holds a run of some version; other programs have files called run.json, too."""
     try:
         content = regular_files.json_of(path, RUN)
@@ -207,7 +208,7 @@ def describe(run: RunRecord) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "protocol": run.protocol,
-        "parameters": {name: _to_json(value) for name, value in run.parameters.items()},
+        "parameters": {name: to_json(value) for name, value in run.parameters.items()},
         "seed": run.seed,
         "seed_source": run.seed_source,
         "backend": run.backend,
@@ -284,7 +285,7 @@ def _light(path: Path) -> dict[str, Any]:
     compute = read("compute", lambda rows: from_list(rows, *_COMPUTE))
     most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2))
     work = read("work", lambda rows: from_list(rows, *_WORK))
-    parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
+    parameters = read("parameters", lambda each: {name: from_json(value) for name, value in each.items()})
     program = read("parameters", lambda _: _program(content["protocol"], parameters))
     trace: Mapping[str, Any] = {}
     if folder_of(path) is not None:
@@ -317,20 +318,22 @@ def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
     return None if kind is None else kind(**parameters)
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """Return a parameter of a protocol as a JSON value; see ``core.protocol.check_kept``."""
     if isinstance(value, tuple):
-        return [_to_json(part) for part in value]
+        return [to_json(part) for part in value]
     if isinstance(value, Fraction):
         return {"fraction": [value.numerator, value.denominator]}
     plain = value.item() if isinstance(value, np.generic) else value
     return "inf" if isinstance(plain, float) and math.isinf(plain) else plain
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
+    """Return the parameter that ``to_json`` wrote."""
     if isinstance(value, dict) and "fraction" in value:
         return Fraction(*value["fraction"])
     if isinstance(value, list):  # it was a tuple: a parameter cannot be a list
-        return tuple(_from_json(part) for part in value)
+        return tuple(from_json(part) for part in value)
     return math.inf if value == "inf" else value
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"core"},
     {"backends", "network", "crypto", "progress"},
-    {"catalogue"},
+    {"catalogue", "protocol_parameters"},
     {"rundir"},
     {"trace"},
     {"coalition", "observed_view"},
@@ -27,6 +27,7 @@ LAYERS = [
     {"render"},
     {"report"},
     {"evaluate"},
+    {"sweep"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,111 @@
+"""The runs and sweeps that are kept in a folder: which there are, what each is, and which files are theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from p2p_sim.cli.run_folders import LATEST, RUNS
+from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import run_directory, run_json
+from p2p_sim.sweep import folder as sweep_folder
+from p2p_sim.sweep.sweeping import SWEEPS
+
+RUN, SWEEP = "run", "sweep"
+_REPORT = "report.html"
+_BEING_WRITTEN = ".p2p-sim-"  # left by a command that was killed
+
+
+@dataclass(frozen=True)
+class KeptFolder:
+    """A run, or a sweep.  ``state``: whether it is whole, goes on, or is damaged; ``what``: its protocol and size."""
+
+    path: Path
+    kind: str
+    state: str
+    what: str
+
+    @property
+    def changed(self) -> str:
+        """When it was last written to, by this machine's clock."""
+        newest = max(
+            (file.stat().st_mtime for file in self.path.iterdir() if not file.is_symlink()), default=0.0
+        )
+        return datetime.fromtimestamp(newest).isoformat(sep=" ", timespec="minutes")
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(file.lstat().st_size for file in self.path.rglob("*"))
+
+    @property
+    def strangers(self) -> list[str]:
+        """Names of what lies in the folder and is none of its own files."""
+        of_a_run = (*run_directory.OWN_FILES, *run_directory.OWN_FOLDERS, _REPORT)
+        own = sweep_folder.FILES if self.kind == SWEEP else of_a_run
+        return sorted(
+            file.name for file in self.path.iterdir()
+            if file.name not in own and not file.name.startswith(_BEING_WRITTEN)
+        )  # fmt: skip
+
+
+def of(path: Path) -> KeptFolder | None:
+    """Return the run or the sweep that a folder is; None for any other, and for links."""
+    if path.is_symlink() or not path.is_dir():
+        return None
+    try:
+        if os.path.lexists(path / sweep_folder.SWEEP):
+            return _sweep(path)
+        if run_directory.is_run(path):
+            return _run(path)
+    except (InputError, OSError) as error:
+        kind = SWEEP if os.path.lexists(path / sweep_folder.SWEEP) else RUN
+        return KeptFolder(path, kind, "damaged", str(error))
+    return None
+
+
+def inside(path: Path) -> Iterator[KeptFolder]:
+    """Yield what is kept in a folder, and in its folders ``runs`` and ``sweeps``; or the folder itself.
+
+    Raises InputError if there is no such folder.
+    """
+    if not path.is_dir():
+        raise InputError(f"{str(path)!r} is no folder: name one in which runs or sweeps are kept")
+    itself = of(path)
+    if itself is not None:
+        yield itself
+        return
+    for place in sorted(path.iterdir()):
+        found = of(place)
+        if found is not None:
+            yield found
+        elif place.name in (RUNS, SWEEPS) and place.is_dir() and not place.is_symlink():
+            yield from (each for each in map(of, sorted(place.iterdir())) if each is not None)
+
+
+def unlink_latest(path: Path) -> None:
+    """Remove links ``latest`` to a run that is about to be removed."""
+    for parent in dict.fromkeys((path.absolute().parent, Path(RUNS).absolute())):
+        latest = parent / LATEST
+        if latest.is_symlink() and os.path.realpath(latest) == os.path.realpath(path):
+            latest.unlink()
+
+
+def _run(path: Path) -> KeptFolder:
+    content = run_json.read_run_json(path)
+    users = "" if content["users"] is None else f", {content['users']:,} users"
+    return KeptFolder(path, RUN, "complete", f"{content['protocol'].partition(':')[2]}{users}")
+
+
+def _sweep(path: Path) -> KeptFolder:
+    with sweep_folder.opened(path) as found:
+        about, done, failed = found.about or {}, len(found.done), len(found.failed)
+    state = (
+        "complete" if done == about["runs"] else "running" if sweep_folder.is_running(path) else "incomplete"
+    )
+    source = f"{about['source']}, " if about.get("source") else ""
+    more = f", {failed:,} failed" if failed else ""
+    return KeptFolder(path, SWEEP, state, f"{source}{done:,} of {about['runs']:,} runs{more}")

@@ -1,0 +1,48 @@
+"""``p2p-sim ls``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import Format, Json, wants_json
+from p2p_sim.report import terminal
+
+_HEAD = ("path", "kind", "state", "what", "changed", "size")
+
+
+@app.command("ls", cls=OnceCommand, epilog="Example: p2p-sim ls")
+@dataclass(frozen=True)
+class LsCommand:
+    """List the runs and sweeps in a folder, and in its folders runs and sweeps."""
+
+    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Where to look; default here.")] = "."
+    json: Json = False
+    format: Format = "text"
+
+    def execute(self, _command: Command) -> int:
+        """Look and print."""
+        from p2p_sim.cli import kept_folders
+
+        as_json = wants_json(self.json, self.format)
+        rows = [
+            {
+                "path": str(each.path), "kind": each.kind, "state": each.state, "what": each.what,
+                "changed": each.changed, "size": each.size if as_json else terminal.nbytes(each.size),
+            }
+            for each in kept_folders.inside(Path(self.folder))
+        ]  # fmt: skip
+        if as_json:
+            sys.stdout.write(terminal.as_json(rows))
+        else:
+            sys.stdout.write(
+                terminal.table_of(_HEAD, rows)
+                if rows
+                else f"no runs or sweeps in {terminal.visible(self.folder)}\n"
+            )
+        return 0

@@ -1,0 +1,96 @@
+"""``p2p-sim rm``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import EXECUTION, flag
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from p2p_sim.cli.kept_folders import KeptFolder
+
+
+@app.command("rm", cls=OnceCommand, epilog="Example: p2p-sim rm sweeps/alphas")
+@dataclass(frozen=True)
+class RmCommand:
+    """Remove a run or a sweep, after asking.  No other folder is removed, and none that holds other files, too."""
+
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The folder of a run or of a sweep.")]
+    yes: Annotated[bool, flag(EXECUTION, "Do not ask.", "--yes")] = False
+
+    def execute(self, _command: Command) -> int:
+        """Ask and remove; 1 if the answer is no."""
+        found = _checked(Path(self.path))
+        of_what = f"{terminal.visible(found.what)}; {terminal.nbytes(found.size)}"
+        what = f"{found.kind} {terminal.visible(str(found.path))} ({of_what})"
+        if not self.yes and not _agreed(what):
+            sys.stdout.write("nothing was removed\n")
+            return 1
+        _remove(found)
+        sys.stdout.write(f"removed {what}\n")
+        return 0
+
+
+def _checked(path: Path) -> KeptFolder:
+    """Return what is to be removed; raises InputError for anything but a whole folder of ours."""
+    from p2p_sim.cli import kept_folders
+    from p2p_sim.sweep import folder
+
+    if path.is_symlink():
+        raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
+    found = kept_folders.of(path)
+    if found is None:
+        what = "is no run and no sweep" if path.exists() else "is not there"
+        raise InputError(f"{str(path)!r} {what}: p2p-sim rm removes these alone; p2p-sim ls lists them")
+    if found.kind == kept_folders.SWEEP and not folder.is_sweep(path):
+        raise InputError(f"{found.what}; p2p-sim rm removes whole sweeps alone")
+    if os.path.ismount(path):
+        raise InputError(f"{str(path)!r} is where a disk is mounted: it is not removed")
+    if found.strangers:
+        raise InputError(
+            f"{str(path)!r} also holds {found.strangers[0]!r}, which is no file of a {found.kind}: move it "
+            "elsewhere first"
+        )
+    return found
+
+
+def _agreed(what: str) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InputError(f"nobody is there to be asked whether to remove {what}: give --yes")
+    return typer.confirm(f"Remove {what}?", err=True)
+
+
+def _remove(found: KeptFolder) -> None:
+    """Remove a folder: first its name, so that no half of it is taken for the whole."""
+    from p2p_sim.cli import kept_folders
+
+    path = found.path
+    try:
+        with _held(found):
+            kept_folders.unlink_latest(path)
+            aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.absolute().parent))
+            path.rename(aside / path.name)
+            shutil.rmtree(aside)
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be removed: {error.strerror or error}") from error
+
+
+def _held(found: KeptFolder) -> AbstractContextManager[None]:
+    """Hold the folder against whoever writes it; raises InputError if it is being written."""
+    from p2p_sim.cli import kept_folders
+    from p2p_sim.rundir.claim import claimed
+    from p2p_sim.sweep import folder
+
+    return folder.locked(found.path) if found.kind == kept_folders.SWEEP else claimed(found.path, force=True)

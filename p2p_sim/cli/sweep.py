@@ -1,0 +1,62 @@
+"""``p2p-sim sweep``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import EXECUTION, OUTPUT, Format, Json, count, text, wants_json
+from p2p_sim.report import terminal
+
+
+@app.command("sweep", cls=OnceCommand, epilog="Example: p2p-sim sweep alphas.toml --plot alphas.svg")
+@dataclass(frozen=True)
+class SweepCommand:
+    """Make every run of a grid once, over all processors, and write one table; given again, it goes on where it was."""
+
+    file: Annotated[
+        str, typer.Argument(metavar="FILE.toml", help="The grid: protocols, parameters, data, seeds.")
+    ]
+    out: Annotated[
+        str | None, text(OUTPUT, "Folder of the sweep; default sweeps/NAME for a file NAME.toml.", "DIR")
+    ] = None
+    workers: Annotated[
+        int | None, count(EXECUTION, "Processes that make runs at the same time; default all processors.")
+    ] = None
+    address: Annotated[
+        str | None, text(EXECUTION, "A Ray cluster, whose processors make the runs.", "HOST:PORT")
+    ] = None
+    plot: Annotated[
+        str | None,
+        text(OUTPUT, "Draw accuracy against ε, with intervals over seeds; .svg or .png.", "FILE"),
+    ] = None
+    json: Json = False
+    format: Format = "text"
+
+    def execute(self, _command: Command) -> int:
+        """Make what is not there, and print; 1 if runs failed."""
+        from p2p_sim.progress import Progress
+        from p2p_sim.sweep import plot, summary, sweeping
+
+        as_json = wants_json(self.json, self.format)
+        if self.plot is not None:
+            plot.check(self.plot)
+        with Progress() as progress, terminal.stdout_to_stderr():
+            swept = sweeping.made(
+                self.file, out=self.out, workers=self.workers, address=self.address, tell=progress, say=_say
+            )
+            if self.plot is not None:
+                progress("drawing", 0, 0)
+                _say(plot.write(self.plot, swept.table))
+            document = summary.document(swept, self.plot)
+        sys.stdout.write(terminal.as_json(document) if as_json else summary.as_text(document))
+        return 1 if swept.failed else 0
+
+
+def _say(line: str) -> None:
+    if line:
+        print(terminal.visible(line), file=sys.stderr, flush=True)

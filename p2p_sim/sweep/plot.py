@@ -1,0 +1,134 @@
+"""The plot of a sweep: accuracy against epsilon, with intervals over seeds, a line for each series of settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import output_files, plots, terminal
+from p2p_sim.report.curves import COLOURS
+from p2p_sim.report.plots import Plot, legend, panels, settle, style
+from p2p_sim.sweep.summary import RELEASED, TRUE, by_setting, head, names_of_settings
+
+ENDINGS = (".svg", ".png")
+_MARKS = "osD^vP*X"
+_ACROSS = 3  # panels in a row
+
+Row = Mapping[str, Any]
+
+
+def check(path: str) -> None:
+    """Check, before any work, that a plot can be written; raises InputError."""
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
+    output_files.check(path, "--plot", ENDINGS)
+
+
+def write(path: str, table: Any) -> str:
+    """Draw a sweep's table into a file; return what was left out, empty if nothing.  Raises InputError."""
+    made = drawn(table)
+    output_files.write(Path(path), made.png() if path.lower().endswith(".png") else made.svg())
+    left_out = len(by_setting(table)) - len(made.rows)
+    return f"{left_out:,} settings have no finite ε or no accuracy, and are not drawn" if left_out else ""
+
+
+def drawn(table: Any) -> Plot:
+    """Return the plot: a panel for each data set.  Raises InputError where no setting has both figures."""
+    view = _view(table)
+    x = f"epsilon_nats[{view}]"
+    rows = [
+        row for row in by_setting(table)
+        if row.get(x) is not None and math.isfinite(row[x]) and row[RELEASED] is not None
+    ]  # fmt: skip
+    if not rows:
+        raise InputError(
+            f"--plot: no setting has both an ε of view {view!r} and an accuracy: train a model, or leave --plot out"
+        )
+    names = names_of_settings(table)
+    sets = list(dict.fromkeys(row.get("data") for row in rows))
+    labels = _labels(rows, names)
+    series = list(dict.fromkeys(labels))
+    across = min(_ACROSS, len(sets))
+    down = math.ceil(len(sets) / across)
+    with style():
+        figure, grid = panels(down, across, 0.8 + 2.8 * down, sharey=True)
+        for axes in grid.ravel()[len(sets) :]:
+            axes.set_visible(False)
+        for number, data in enumerate(sets):
+            axes = grid[number // across, number % across]
+            for place, label in enumerate(series):
+                pairs = zip(rows, labels, strict=True)
+                _line(
+                    axes,
+                    [row for row, its in pairs if its == label and row.get("data") == data],
+                    label,
+                    place,
+                    x,
+                )
+            _truth(axes, [row for row in rows if row.get("data") == data])
+            axes.set(xlabel=f"ε of {view} (nats)", title="" if data is None else str(data))
+        for axes in grid[:, 0]:
+            axes.set_ylabel("test accuracy (%), released labels")
+        marks = [
+            pair for axes in grid.ravel() for pair in zip(*axes.get_legend_handles_labels(), strict=True)
+        ]
+        legend(figure, list({text: mark for mark, text in marks}.values()))
+        settle(figure)
+    columns = ["setting", x, RELEASED, "half_width", "runs"]
+    return Plot(
+        "sweep", figure, f"Test accuracy against ε of {view}, with 95 % intervals over seeds", columns,
+        [[row["setting"], row[x], row[RELEASED], row[f"±{RELEASED}"], row["runs"]] for row in rows],
+    )  # fmt: skip
+
+
+def _line(axes: Any, rows: Sequence[Row], label: str, place: int, x: str) -> None:
+    """Draw a series in one panel: means, joined in the order of epsilon, and their intervals."""
+    own = sorted(rows, key=lambda row: float(row[x]))
+    half = [0.0 if row[f"±{RELEASED}"] is None else 100 * row[f"±{RELEASED}"] for row in own]
+    if own:
+        axes.errorbar(
+            [row[x] for row in own], [100 * row[RELEASED] for row in own], yerr=half, capsize=3, lw=1.2, ms=4,
+            color=COLOURS[place % len(COLOURS)], marker=_MARKS[place % len(_MARKS)], label=label,
+        )  # fmt: skip
+
+
+def _truth(axes: Any, rows: Sequence[Row]) -> None:
+    """Draw the mean accuracy of what was trained on true labels."""
+    truth = [100 * row[TRUE] for row in rows if row[TRUE] is not None]
+    if truth:
+        axes.axhline(sum(truth) / len(truth), color=plots.INK, ls=(0, (1, 2)), lw=1, label="true labels")
+    axes.grid(True, alpha=0.3)
+
+
+def _view(table: Any) -> str:
+    """Return whose epsilon is drawn: that of the promise, or the learner's, or of the first view that there is."""
+    views = [name.removeprefix("epsilon_nats[")[:-1] for name in table if name.startswith("epsilon_nats[")]
+    promised = [] if "promise[view]" not in table else list(table["promise[view]"].dropna().unique())
+    first = [view for view in (*promised, "learner") if view in views] or views
+    if not first:
+        raise InputError("--plot: there is no ε of any view: name views, or leave --plot out")
+    return str(first[0])
+
+
+def _labels(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """Return the series of each row: its protocol, and all that varies there but data and one parameter.
+
+    Along that parameter a line is drawn: the promised epsilon, or the number that has the most values.
+    """
+    varied: dict[str, list[str]] = {}
+    for protocol in {row["protocol"] for row in rows}:
+        own = [row for row in rows if row["protocol"] == protocol]
+        values = {name: {row.get(name) for row in own} for name in names if name not in ("protocol", "data")}
+        several = [name for name, found in values.items() if len(found) > 1]
+        numbers = [name for name in several if all(isinstance(value, (int, float)) for value in values[name])]
+        promised = [name for name in numbers if name == "promise[epsilon_nats]"]
+        along = promised or sorted(numbers, key=lambda name: -len(values[name]))
+        varied[protocol] = [name for name in several if name not in along[:1]]
+    found = []
+    for row in rows:
+        parts = [f"{head(name)} = {terminal.cell(row.get(name))}" for name in varied[row["protocol"]]]
+        found.append(", ".join([row["protocol"], *parts]))
+    return found

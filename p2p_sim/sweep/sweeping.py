@@ -1,0 +1,220 @@
+"""Makes the runs of a plan that are not made yet, and the table of all."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from p2p_sim import catalogue
+from p2p_sim.check import quick
+from p2p_sim.core import code_fingerprint
+from p2p_sim.core.argument_checks import check_whole, path_of
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.sweep import folder, plan, table
+from p2p_sim.sweep.folder import SweepFolder
+from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
+from p2p_sim.sweep.plan import Plan
+from p2p_sim.sweep.processes import Processes, Workers, processors
+
+SWEEPS = "sweeps"
+"""Where sweeps are kept, in the current folder, unless another place is given."""
+
+_LIBRARIES = ("scipy", "scikit-learn", "pandas")
+"""Packages that rows depend on, beside those that decide the bits of a run."""
+
+_SHOWN = 3
+_TRIES = 2  # of a run whose worker is lost
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep that came to its end.  ``before``: how many of its ``count`` runs were there already."""
+
+    path: Path
+    table: Any
+    count: int
+    before: int
+
+    files = (folder.TABLE, folder.TABLE_CSV)
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed."""
+        return int((self.table["status"] == table.FAILED).sum())
+
+
+def made(
+    given: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path | None,
+    workers: int | None,
+    address: str | None,
+    tell: Progress | None,
+    say: Callable[[str], None] | None = None,
+) -> Swept:
+    """Make a sweep; see ``p2p_sim.sweep``.  ``say``: told how many runs there are, before any is made."""
+    report = tell or _silent
+    if workers is not None:
+        check_whole("workers", workers)
+        if address is not None:
+            raise InputError("workers and address are both given: a cluster has as many as it has processors")
+    asked = plan.read(given)
+    place = _place(asked, out)
+    folder.check(place)
+    if say is not None:
+        say(f"{place}: {asked.count:,} runs")
+    report(f"checking {asked.count:,} runs", 0, 0)
+    examples, protocols = plan.check(asked, report)
+    _check_in_small_worlds(protocols)
+    about = {
+        "source": asked.source,
+        "runs": asked.count,
+        "grids": json.loads(json.dumps(asked.grids)),
+        "code": _code(protocols),
+        "examples": _contents(examples, report),
+    }
+    with folder.held(place) as kept:
+        if kept.about is None:
+            kept.begin(about)
+        else:
+            _check_same(kept, asked, about)
+        before = len(kept.done)
+        left = asked.count - before
+        if before and say is not None:
+            say(f"{before:,} of them were there already")
+        try:
+            if left:
+                with _workers(min(left, workers or processors()), address, left) as hands:
+                    _make(asked, kept, hands, about["examples"], report)
+        except KeyboardInterrupt:
+            if say is not None:
+                say(
+                    f"{len(kept.done):,} of {asked.count:,} runs are kept: give the same command again to go on"
+                )
+            raise
+        report("writing the table", 0, 0)
+        whole = table.written(asked, kept)
+    return Swept(place, whole, asked.count, before)
+
+
+def _place(asked: Plan, out: str | Path | None) -> Path:
+    """Return the folder of a sweep."""
+    if out is not None:
+        return path_of("out", out)
+    if asked.source:
+        return Path(SWEEPS) / Path(asked.source).stem
+    number = 1
+    while (place := Path(SWEEPS) / f"sweep-{number}").exists():
+        number += 1
+    return place
+
+
+def _check_in_small_worlds(protocols: Sequence[Protocol]) -> None:
+    """Check protocols of one's own, as ``p2p-sim run`` does; raises ProtocolError for one that depends on blocks."""
+    for protocol in protocols:
+        why = "" if catalogue.shipped(type(protocol)) else quick(protocol)
+        if why:
+            warnings.warn(f"{why}; see p2p-sim check --users", UserWarning, stacklevel=2)
+
+
+def _code(protocols: Sequence[Protocol]) -> dict[str, str]:
+    """Return the versions and source files that rows depend on."""
+    modules = sorted({name for protocol in protocols for name in code_fingerprint.modules_of(protocol)})
+    found = code_fingerprint.code_of(modules)
+    return found | {name: metadata.version(name) for name in _LIBRARIES}
+
+
+def _contents(examples: Mapping[str, OneRun], report: Progress) -> dict[str, str]:
+    """Read every set of examples once, and return its SHA-256; raises InputError for one that cannot be read."""
+    found = {}
+    for key, run in examples.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the workers say it
+            found[key] = read(run, protocol_of(run), report).content()
+    return found
+
+
+def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> None:
+    """Check that a folder's sweep is the one that is asked for; raises InputError that names what changed."""
+    then = kept.about or {}
+    changes = asked.changes(then["grids"])
+    other = code_fingerprint.differences(then.get("code", {}), about["code"])
+    changes += [change.replace(" there", " then").replace(" here", " now") for change in other]
+    for key, content in about["examples"].items():
+        if then.get("examples", {}).get(key) != content:
+            changes.append(f"the examples of {json.loads(key)['data']!r} are others than then")
+    if changes:
+        more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+        raise InputError(
+            f"{str(kept.path)!r} has a sweep that differs: {'; '.join(changes[:_SHOWN])}{more}.  Runs of both do not "
+            f"go into one table: give another --out, or {folder.ADVICE.partition(',')[0]}"
+        )
+
+
+def _workers(count: int, address: str | None, left: int) -> AbstractContextManager[Workers]:
+    if address is None:
+        return Processes(count)
+    from p2p_sim.backends import ray_workers
+
+    return ray_workers.workers(address, "p2p_sim.sweep.worker:Worker", left)
+
+
+def _make(
+    asked: Plan, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
+) -> None:
+    """Have all runs made that are not there; one whose worker is lost is given to another one once."""
+    done = kept.done
+    fresh: Iterator[tuple[int, OneRun]] = (
+        (index, run) for index, run in enumerate(asked.runs()) if index not in done
+    )
+    lost: list[tuple[int, OneRun]] = []
+    making: dict[int, OneRun] = {}
+    tries: dict[int, int] = {}
+    heard: set[str] = set()
+    ended, failed = len(done), 0
+    while True:
+        while hands.free():
+            following = next(chain(iter(lost[:1]), fresh), None)
+            if following is None:
+                break
+            index, run = following
+            lost[:] = [each for each in lost if each[0] != index]
+            making[index] = run
+            tries[index] = tries.get(index, 0) + 1
+            key = examples_of(run, protocol_of(run))
+            content = None if key is None else contents[key]
+            hands.give(index, json.dumps({"run": run, "content": content}))
+        if not making:
+            return
+        index, text, how = hands.take()
+        run = making.pop(index)
+        if text is None and tries[index] < _TRIES:
+            lost.append((index, run))
+            continue
+        answer = {"error": f"{how}, {_TRIES} times", "again": True} if text is None else json.loads(text)
+        _tell(index, answer.pop("warnings", ()), heard)
+        kept.add(index, answer)
+        tries.pop(index)
+        ended, failed = ended + 1, failed + ("error" in answer)
+        report(f"runs of the sweep{f', {failed:,} failed' if failed else ''}", ended, asked.count)
+
+
+def _tell(index: int, said: Any, heard: set[str]) -> None:
+    """Warn of what a run warned of, once for all runs."""
+    for text in said:
+        if text not in heard:
+            heard.add(text)
+            warnings.warn(f"run {index}: {text}", UserWarning, stacklevel=2)
+
+
+def _silent(_label: str, _done: int, _total: int) -> None:
+    """Say nothing."""

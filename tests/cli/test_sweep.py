@@ -1,0 +1,201 @@
+"""``p2p-sim sweep``, ``ls`` and ``rm``: what they print, what they refuse, and what they leave alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from p2p_sim.sweep import folder, sweeping
+from tests.cli.conftest import below
+from tests.sweep.here import Here
+
+SMALL = """
+users = 60
+cluster_size = 20
+views = ["learner"]
+seed = [0, 1]
+protocol = "randomized-response"
+epsilon = [0.5, 1]
+"""
+
+OWN = '''
+from dataclasses import dataclass
+from p2p_sim.core import Message, Party, Protocol, Rounds
+
+@dataclass(frozen=True)
+class Telling(Protocol):
+    """``lie``: probability of a lie."""
+    lie: float = 0.25
+    report = Message("user", "learner", "tells a label", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        print("a print of one's own")
+        yield self.report(y=me.y ^ me.draw.bernoulli("lie", self.lie))
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        if self.lie == 0.5:
+            raise RuntimeError("nothing is left")
+        return reports.columns()
+'''
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> Here:
+    """Runs are made in this process."""
+    made = Here()
+    monkeypatch.setattr(sweeping, "_workers", made.workers)
+    return made
+
+
+def test_a_sweep_says_what_it_makes_and_goes_on_where_it_was(cli: Any, hands: Here, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    first = cli("sweep", "small.toml")
+    assert first.status == 0
+    assert first.err == "sweeps/small: 4 runs\n"
+    assert "4 runs of 2 settings, 0 failed\n" in first.out
+    again = cli("sweep", "small.toml", "--json")
+    assert again.json["made_before"] == 4
+    assert [row["parameter[epsilon]"] for row in again.json["settings"]] == [0.5, 1.0]
+    assert again.json["settings"][1]["epsilon_nats[learner]"] == pytest.approx(1.0, abs=1e-5)
+    assert len(hands.made) == 4
+    table = pandas.read_csv(tmp_path / "sweeps" / "small" / "table.csv")
+    assert len(table) == 4
+    assert "4 of them were there already" in again.err
+    (tmp_path / "small.toml").write_text(SMALL.replace("[0.5, 1]", "[0.5, 2]"))
+    refused = cli("sweep", "small.toml")
+    assert refused.status == 2
+    assert "epsilon = [0.5, 1.0] then, [0.5, 2.0] now" in refused.err
+
+
+def test_a_million_runs_are_said_before_any_begins(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeping.plan, "check", stop)
+    seeds = ", ".join(map(str, range(1000)))
+    (tmp_path / "big.toml").write_text(
+        SMALL.replace("[0, 1]", f"[{seeds}]").replace("[0.5, 1]", f"[{seeds}]")
+    )
+    told = cli("sweep", "big.toml")
+    assert told.status == 130
+    assert told.err == "sweeps/big: 1,000,000 runs\ninterrupted\n"
+
+
+def test_ctrl_c_says_what_is_kept(cli: Any, hands: Here, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    take = hands.take
+
+    def stopping() -> Any:
+        if len(hands.made) == 3:
+            raise KeyboardInterrupt
+        return take()
+
+    hands.take = stopping  # type: ignore[method-assign]
+    told = cli("sweep", "small.toml")
+    assert told.status == 130
+    assert "3 of 4 runs are kept: give the same command again to go on" in told.err
+    assert "incomplete" in cli("ls").out
+
+
+@pytest.mark.slow
+def test_a_protocol_of_one_s_own_is_swept_by_processes(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "telling.py").write_text(OWN)
+    (tmp_path / "own.toml").write_text(
+        'protocol = "telling:Telling"\nlie = [0.25, 0.5]\nusers = 40\nviews = ["learner"]'
+    )
+    told = cli("sweep", "own.toml", "--workers", 1, "--json")
+    sys.modules.pop("telling", None)
+    assert told.status == 1
+    assert told.json["errors"][0]["run"] == 1
+    assert "nothing is left" in told.json["errors"][0]["error"]
+    assert told.json["settings"][0]["epsilon_nats[learner]"] == pytest.approx(1.0986, abs=1e-4)  # ln 3
+
+
+WRONG = {
+    "no file": (("sweep", "none.toml"), "no such file"),
+    "unknown key": (("sweep", "wrong.toml"), "did you mean 'seed'"),
+    "no workers": (("sweep", "small.toml", "--workers", 0), "workers = 0"),
+    "workers of a cluster": (("sweep", "small.toml", "--workers", 1, "--address", "a:1"), "both given"),
+    "another plot": (("sweep", "small.toml", "--plot", "a.pdf"), ".svg or .png"),
+    "a file": (("sweep", "small.toml", "--out", "wrong.toml"), "is a file"),
+    "ls of nothing": (("ls", "nowhere"), "is no folder"),
+    "rm of nothing": (("rm", "nowhere"), "is not there"),
+    "rm of a stranger": (("rm", "."), "is no run and no sweep"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG.values(), ids=WRONG)
+def test_bad_input_is_refused_and_nothing_is_left(words: Any, said: str, cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "wrong.toml").write_text(SMALL.replace("seed", "sed"))
+    before = below(tmp_path)
+    done = cli(*words)
+    assert done.status == 2
+    assert said in done.err
+    assert below(tmp_path) == before
+
+
+@pytest.fixture
+def kept(cli: Any, hands: Here, tmp_path: Path) -> Path:
+    """A folder with a run and a sweep."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    assert cli("sweep", "small.toml").status == 0
+    assert cli("run", "randomized-response", "--users", 50, "--seed", 1).status == 0
+    return tmp_path
+
+
+def test_ls_lists_runs_and_sweeps(cli: Any, kept: Path) -> None:
+    rows = cli("ls", "--json").json
+    assert [(row["path"], row["kind"], row["state"]) for row in rows] == [
+        ("runs/randomized-response-synthetic-1", "run", "complete"), ("sweeps/small", "sweep", "complete")
+    ]  # fmt: skip
+    assert [row["what"] for row in rows] == ["RandomizedResponse, 50 users", "small.toml, 4 of 4 runs"]
+    assert cli("ls", "sweeps").out.count("\n") == 2
+    (kept / "runs" / "randomized-response-synthetic-1" / "run.json").write_text(
+        '{"format": 2, "protocol": 1}'
+    )
+    assert cli("ls", "--json").json[0]["state"] == "damaged"
+    assert "no runs or sweeps" in cli("ls", "sweeps/small/..//../runs/latest/outputs").out
+
+
+def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None:
+    assert cli("rm", "runs/latest", "--yes").status == 2  # a link
+    assert cli("rm", "runs/randomized-response-synthetic-1", "--yes").status == 0
+    assert cli("rm", "sweeps/small", "--yes").status == 0
+    assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
+
+
+@pytest.mark.parametrize(("answer", "there"), [("y\n", False), ("n\n", True), ("\n", True)])
+def test_rm_asks_first(
+    answer: str, there: bool, cli: Any, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "give --yes" in cli("rm", "sweeps/small").err  # nobody is there to be asked
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    assert cli("rm", "sweeps/small").status == int(there)
+    assert (kept / "sweeps" / "small").exists() is there
+
+
+def test_rm_leaves_what_is_written_or_holds_other_files(cli: Any, kept: Path) -> None:
+    place = kept / "sweeps" / "small"
+    with folder.held(place):
+        assert "is being written" in cli("rm", "sweeps/small", "--yes").err
+        assert cli("ls", "--json").json[1]["state"] == "complete"
+    (place / "notes.txt").write_text("mine")
+    assert "also holds 'notes.txt'" in cli("rm", "sweeps/small", "--yes").err
+    (place / "notes.txt").unlink()
+    (place / folder.SWEEP).write_text('{"format": 1, "of": "another program"}')
+    assert cli("rm", "sweeps/small", "--yes").status == 2
+    assert place.exists()
