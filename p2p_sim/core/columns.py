@@ -472,7 +472,8 @@ class Rows:
     """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields.
 
     ``sender`` may be given as a function: few programs look at it.  ``origin``: where they were sealed.  ``trail``:
-    which rows of an inbox these are, None for all.
+    which rows of an inbox these are, None for all.  ``one_a_sender``: whether no sender has several, as far as that is
+    known without a look.
     """
 
     def __init__(
@@ -483,7 +484,10 @@ class Rows:
         fields: dict[str, Array],
         origin: tuple[str, int] | None = None,
         trail: Trail | None = None,
+        *,
+        one_a_sender: bool = False,
     ):
+        self.one_a_sender = one_a_sender
         self.trail = Trail(object()) if trail is None else trail
         self.layout, self._sender, self.seq, self.fields = layout, sender, seq, fields
         self.origin = origin

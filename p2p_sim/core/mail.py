@@ -140,7 +140,13 @@ class Mailbox:
         seq = self._sorted.seq
         picked = {name: column[span] for name, column in self._sorted.fields.items()}
         whole = self._sorted
-        return Rows(layout, lambda: whole.sender[span], None if seq is None else seq[span], picked)
+        return Rows(
+            layout,
+            lambda: whole.sender[span],
+            None if seq is None else seq[span],
+            picked,
+            one_a_sender=whole.one_a_sender,
+        )
 
     def _sort(self, empty: dict[str, Array], compute: ModuleType) -> Rows:
         batches = self.batches()
@@ -150,12 +156,16 @@ class Mailbox:
         def sender() -> Array:
             return np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
 
-        fields = {name: np.concatenate([b.fields[name] for b in batches]) for name in batches[0].fields}
+        fields = {name: _joined([b.fields[name] for b in batches]) for name in batches[0].fields}
         seq = None
         if any(b.seq is not None for b in batches):
-            seq = np.concatenate([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
+            seq = _joined([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
         if batches[0].to is None:
-            return Rows(Layout(np.array([0, sum(map(len, batches))])), sender, seq, fields)
+            alone = all(
+                isinstance(b.sender, range) for b in batches
+            )  # a range of senders, each with one message
+            layout = Layout(np.array([0, sum(map(len, batches))]))
+            return Rows(layout, sender, seq, fields, one_a_sender=alone)
         to = np.concatenate([as_array(b.to) for b in batches if b.to is not None])
         to -= np.int32(self.first)
         if bool((to[1:] >= to[:-1]).all()):  # answers to what came in order, and what a server sends to all
@@ -164,3 +174,8 @@ class Mailbox:
             return Rows(Layout(starts), sender, seq, fields)
         order, starts = compute.group(to, self.parties)
         return Rows(Layout(starts), sender, seq, fields).pick(order, Layout(starts))
+
+
+def _joined(parts: list[Array]) -> Array:
+    """Return columns one after the other; a single one, which cannot be changed, as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -211,7 +211,14 @@ class Site:
                 low = block.me.rows.start - box.first
                 rows = box.rows(self._empty(message), low, low + block.me.size, self.compute)
             origin = box.origin if message.sealed_for is not None else None
-            return Rows(rows.layout, lambda: self._names(rows.sender, message), rows.seq, rows.fields, origin)
+            return Rows(
+                rows.layout,
+                lambda: self._names(rows.sender, message),
+                rows.seq,
+                rows.fields,
+                origin,
+                one_a_sender=rows.one_a_sender,
+            )
 
         ticket = box if issue[2] and message.sender == message.recipient == USER else None
         return Inbox(message, load, block.me.role, ticket)
