@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fixed_point import FixedPoint
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.message import SEALED, USER, Message, field_dtype, field_shape, fixed_point
 
 Array = npt.NDArray[Any]
@@ -480,7 +481,7 @@ class Rows:
         self,
         layout: Layout,
         sender: Array | Callable[[], Array],
-        seq: Array | None,
+        seq: range | Array | None,
         fields: dict[str, Array],
         origin: tuple[str, int] | None = None,
         trail: Trail | None = None,
@@ -501,7 +502,7 @@ class Rows:
 
     def pick(self, which: Array, layout: Layout) -> Rows:
         """Return the chosen rows (a mask or positions) under another layout."""
-        seq = None if self.seq is None else self.seq[which]
+        seq = None if self.seq is None else as_array(self.seq)[which]
         fields = {name: column[which] for name, column in self.fields.items()}
         trail = self.trail.pick(which)
         return Rows(layout, lambda: self.sender[which], seq, fields, self.origin, trail)

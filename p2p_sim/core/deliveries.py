@@ -174,7 +174,7 @@ class Ledger:
         round: int,
         sender: range | Array,
         recipient: range | Array | None,
-        seq: Array | None,
+        seq: range | Array | None,
         fields: dict[str, Array],
     ) -> None:
         """Take down delivered messages: rows of users, or of the one server where a role has one party."""

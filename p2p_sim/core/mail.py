@@ -32,7 +32,7 @@ class Batch:
 
     sender: range | Array
     to: range | Array | None
-    seq: Array | None
+    seq: range | Array | None
     fields: dict[str, Array]
     full: bool
     block: int
@@ -51,7 +51,7 @@ class Batch:
             else rows[which]
         )
         to = None if self.to is None else as_array(self.to)[which]
-        seq = None if self.seq is None else self.seq[which]
+        seq = None if self.seq is None else as_array(self.seq)[which]
         fields = {k: v[which] for k, v in self.fields.items()}
         return Batch(sender, to, seq, fields, False, self.block, origin=self.origin)
 
@@ -157,9 +157,11 @@ class Mailbox:
             return np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
 
         fields = {name: _joined([b.fields[name] for b in batches]) for name in batches[0].fields}
-        seq = None
-        if any(b.seq is not None for b in batches):
-            seq = _joined([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
+        seq = batches[0].seq
+        if len(batches) > 1 and any(b.seq is not None for b in batches):
+            seq = np.concatenate(
+                [np.zeros(len(b), np.int32) if b.seq is None else as_array(b.seq) for b in batches]
+            )
         if batches[0].to is None:
             alone = all(
                 isinstance(b.sender, range) for b in batches
@@ -177,5 +179,27 @@ class Mailbox:
 
 
 def _joined(parts: list[Array]) -> Array:
-    """Return columns one after the other; a single one, which cannot be changed, as it is."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    """Return columns one after the other; as they are where they already lie so, as blocks of one column do."""
+    first, root = parts[0], _root(parts[0])
+    following = first.ctypes.data
+    for part in parts:
+        alike = part.dtype == first.dtype and part.shape[1:] == first.shape[1:] and not part.flags.writeable
+        if (
+            not alike
+            or not part.flags.c_contiguous
+            or _root(part) is not root
+            or part.ctypes.data != following
+        ):
+            return np.concatenate(parts)
+        following += part.nbytes
+    if len(parts) == 1:
+        return first
+    shape = (sum(map(len, parts)), *first.shape[1:])
+    return np.lib.stride_tricks.as_strided(first, shape, first.strides, writeable=False)
+
+
+def _root(column: Array) -> Any:
+    """Return the array whose memory a column is part of."""
+    while isinstance(column.base, np.ndarray):
+        column = column.base
+    return column
