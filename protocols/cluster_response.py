@@ -277,25 +277,24 @@ class ClusterResponse(Protocol):
         """Add noise to the label distributions, and draw labels anew from them (lines 1 to 27)."""
         reports = once((yield self.report.receive()))
         y, cluster = reports.y.data, reports.cluster.data
-        counts = _counts(cluster, y, self.labels)
+        counts = me.contingency(cluster, y, self.labels)
         names = np.flatnonzero(counts.any(axis=1))  # the clusters that somebody reported from
         code, counts = _codes(names, cluster), counts[names]
         how = self.after(self._estimated(me, counts)) if self.phi_share else self
         weights = how._distributions(me, counts)
-        below = np.cumsum(weights, axis=1).T.copy()
         # 22-25
-        place = me.draw.below("y_hat", below[-1].take(code), each=reports).data
-        y_hat = np.zeros(len(y), np.uint8)
-        for label in range(self.labels - 1):
-            y_hat += place >= below[label].take(code)  # 23
+        y_hat = me.draw.weighted("y_hat", weights, code, each=reports).data  # 23
         anew = me.draw.bernoulli("anew", how.settings().lam, each=reports).data
         y_tilde = y + anew * (y_hat - y)  # 24; modulo 256: np.where, which branches, takes ten times as long
+        user = reports.sender.data.astype(np.int32)
+        for column in (user, y_tilde):
+            column.flags.writeable = False  # so that sending it needs no copy
         # 26, 31: the data set, and what the modified loss of lines 28 to 30 needs
         yield (
             self.distribution(cluster=me.each(names), weights=me.each(weights)),
             self.released(
                 cluster=me.each(cluster),
-                user=me.each(reports.sender.data.astype(np.int32)),
+                user=me.each(user),
                 y=me.each(y_tilde),
             ),
         )
@@ -400,18 +399,10 @@ def _share(name: str, value: Any, most: Fraction) -> Fraction:
     return most if exact else Fraction(value)
 
 
-def _counts(cluster: Array, y: Array, labels: int) -> Array:
-    """Return how many users of each cluster, 0 to the largest number, have each label, (c, labels)."""
-    cell = np.multiply(cluster, labels, dtype=np.int64)
-    cell += y
-    clusters = int(cluster.max(initial=-1)) + 1
-    return np.bincount(cell, minlength=clusters * labels).reshape(-1, labels)
-
-
 def _codes(names: Array, cluster: Array) -> Array:
     """Return the place of each cluster among ``names``, ascending numbers."""
     if not len(names) or names[-1] == len(names) - 1:  # all of them, which is the rule
         return cluster
-    place = np.zeros(int(names[-1]) + 1, np.int64)
-    place[names] = np.arange(len(names))
+    place = np.zeros(int(names[-1]) + 1, np.int32)
+    place[names] = np.arange(len(names), dtype=np.int32)
     return np.asarray(place[cluster])

@@ -72,7 +72,7 @@ class Outputs:
             if columns:
                 target.put(role, sites[role], columns)
             if compute is not None:
-                lanes = output_lanes(role, columns, kernels.load(compute), firsts[role])
+                lanes = output_lanes(role, columns, kernels.load(compute), firsts=firsts[role])
                 total = added(total, lanes)
         return total
 

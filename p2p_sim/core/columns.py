@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fixed_point import FixedPoint
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.lazy_attribute import lazy
 from p2p_sim.core.message import SEALED, USER, Message, field_dtype, field_shape, fixed_point
 
@@ -473,18 +474,22 @@ class Rows:
     """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields.
 
     ``sender`` may be given as a function: few programs look at it.  ``origin``: where they were sealed.  ``trail``:
-    which rows of an inbox these are, None for all.
+    which rows of an inbox these are, None for all.  ``one_a_sender``: whether no sender has several, as far as that is
+    known without a look.
     """
 
     def __init__(
         self,
         layout: Layout,
         sender: Array | Callable[[], Array],
-        seq: Array | None,
+        seq: range | Array | None,
         fields: dict[str, Array],
         origin: tuple[str, int] | None = None,
         trail: Trail | None = None,
+        *,
+        one_a_sender: bool = False,
     ):
+        self.one_a_sender = one_a_sender
         self.trail = Trail(object()) if trail is None else trail
         self.layout, self._sender, self.seq, self.fields = layout, sender, seq, fields
         self.origin = origin
@@ -498,7 +503,7 @@ class Rows:
 
     def pick(self, which: Array, layout: Layout) -> Rows:
         """Return the chosen rows (a mask or positions) under another layout."""
-        seq = None if self.seq is None else self.seq[which]
+        seq = None if self.seq is None else as_array(self.seq)[which]
         fields = {name: column[which] for name, column in self.fields.items()}
         trail = self.trail.pick(which)
         return Rows(layout, lambda: self.sender[which], seq, fields, self.origin, trail)

@@ -178,6 +178,46 @@ class Draw:
         table = exact.cumulative(f"draw {name!r}", weights)
         return self._observed(name, self._picked(table, key, layout, times), layout)
 
+    def weighted(
+        self, name: str, weights: Array, row: Any, *, each: Any = None, times: int | None = None
+    ) -> Any:
+        """Draw i, uint8, by the weights of a row: the first i with (word * total) >> 64 < the running sum at i.
+
+        ``weights``: integers from 0, shape (rows, outcomes), at most 256 outcomes, whose sum in each row is from 1 to
+        2^63 - 1.  ``row``: of which row each draw is, a party or message column.
+        """
+        key, layout = self._key(name), self._layout(name, each, times)
+        sums, rows = self._running(name, weights), np.ascontiguousarray(self._column(row, layout))
+        if rows.dtype.kind not in "ui" or (
+            rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(sums)
+        ):
+            raise ProtocolError(
+                f"{self._where(name)}: row names rows of the weights, integers from 0 to {len(sums) - 1}"
+            )
+        rows = rows.astype(np.int32, copy=False)
+        place = self._row(layout)
+        if place is not None:
+            start, _, owner = place
+            drawn = self.compute.words_weighted(self.seed, key, start, sums, rows, owner)
+        else:
+            drawn = self.compute.weighted(self._drawn(key, layout, times), sums, rows)
+        return self._observed(name, drawn, layout)
+
+    def _running(self, name: str, weights: Array) -> Words:
+        """Return the running sums of each row of integer weights."""
+        given = np.asarray(weights)
+        right = given.dtype.kind in "ui" and given.ndim == 2 and 0 < given.shape[1] <= _MOST_OUTCOMES
+        if right and bool((given >= 0).all()) and int(given.max(initial=0)) < 1 << 63:
+            sums = np.cumsum(given.astype(np.int64), axis=1)
+            if bool(
+                (sums[:, -1] >= 1).all() and (np.diff(sums, axis=1) >= 0).all()
+            ):  # what overflows descends
+                return sums.view(np.uint64)
+        raise ProtocolError(
+            f"{self._where(name)}: weighted needs integer weights from 0, shape (rows, outcomes), at most "
+            f"{_MOST_OUTCOMES} outcomes, with a sum in each row from 1 to 2^63 - 1"
+        )
+
     def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
         key, layout = self._key(name), self._layout(name, each, times)
@@ -276,6 +316,7 @@ class Draw:
         return f"role {self.role!r}, step {self.step}, draw {name!r}"
 
 
+_MOST_OUTCOMES = 256
 _NOBODY = np.int64(2**62)  # no place in a group
 
 

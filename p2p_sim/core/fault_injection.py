@@ -234,7 +234,7 @@ class FaultInjection:
         recipient = (
             kernels_numpy.as_array(self._world.names(batch.to)) if users and batch.to is not None else zeros
         )
-        return sender, recipient, zeros if batch.seq is None else batch.seq
+        return sender, recipient, zeros if batch.seq is None else kernels_numpy.as_array(batch.seq)
 
 
 def first_of_each(*ids: Array) -> Bools:

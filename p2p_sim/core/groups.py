@@ -71,8 +71,10 @@ class Members:
         return named
 
     def block(self, low: int, high: int) -> Members:
-        """Return the same groups for the parties ``low .. high - 1``."""
-        return replace(self, codes=self.codes[low:high])
+        """Return the same groups for the parties ``low .. high - 1``, read-only."""
+        codes = self.codes[low:high]
+        codes.flags.writeable = False
+        return replace(self, codes=codes)
 
     def pick(self, rows: Array) -> Members:
         """Return the same groups for the parties of some rows."""

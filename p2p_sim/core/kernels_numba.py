@@ -19,6 +19,7 @@ __all__ = [
     "absorb",
     "below",
     "bernoulli",
+    "contingency",
     "divide",
     "gather",
     "group",
@@ -33,9 +34,11 @@ __all__ = [
     "several_words",
     "table",
     "tally",
+    "weighted",
     "words",
     "words_at",
     "words_below",
+    "words_weighted",
 ]  # fmt: skip
 
 BLOCK = 262_144
@@ -132,6 +135,30 @@ def words_below(
     return out
 
 
+def weighted(drawn: Words, sums: Words, rows: Ids) -> npt.NDArray[np.uint8]:
+    """Return, for each word, how many running sums of its row are at most an integer drawn below the last of them."""
+    out = np.empty(len(drawn), np.uint8)
+    numba_loops.weighted(np.ascontiguousarray(drawn), *_halved(sums), rows, out)
+    return out
+
+
+def words_weighted(
+    seed: int, stream: int, start: int, sums: Words, rows: Ids, owner: int = 0
+) -> npt.NDArray[np.uint8]:
+    """Do what ``weighted`` does, with as many words as rows of those that ``words`` gives."""
+    out = np.empty(len(rows), np.uint8)
+    numba_loops.words_weighted(seed, stream, owner, start, *_halved(sums), rows, out)
+    return out
+
+
+def _halved(sums: Words) -> tuple[Words, int, Words]:
+    """Return the running sums of all rows, how many each has, a power of two, and its last; the added are too large."""
+    width = 1 << (sums.shape[1] - 1).bit_length()
+    wide = np.full((len(sums), width), np.iinfo(np.uint64).max, np.uint64)
+    wide[:, : sums.shape[1]] = sums
+    return wide.reshape(-1), width, np.ascontiguousarray(sums[:, -1])
+
+
 def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
     """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
     out = np.empty(len(drawn), np.int32)
@@ -187,6 +214,15 @@ def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -
     numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out)
 
 
+def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Count how often each value, below ``shape[1]``, stands beside each group, below ``shape[0]``."""
+    out = np.zeros(shape, np.int64)
+    numba_loops.contingency(
+        np.ascontiguousarray(groups), np.ascontiguousarray(values), shape[1], out.reshape(-1)
+    )
+    return out
+
+
 def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Sort messages by recipient, keeping their order: (permutation, first message of each party and the end)."""
     starts, order = np.zeros(parties + 1, np.int64), np.empty(len(local), np.int64)
@@ -223,6 +259,10 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
+    lanes = [salt, (salt + 1) % (1 << 64)]
+    while columns and isinstance(columns[0], int):  # what is the same in all rows is hashed once
+        lanes = kernels_numpy.mixed(lanes, columns[0])
+        columns = columns[1:]
     plan = np.zeros((len(columns), 2), np.int64)
     base = np.zeros((len(columns), 2), np.uint64)
     ids: list[Array] = []
@@ -250,5 +290,5 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
     octets += [np.zeros(0, np.uint8)] * (numba_loops.BYTE_COLUMNS - len(octets))
     longs += [np.zeros(0, np.uint64)] * (numba_loops.LONG_COLUMNS - len(longs))
     words = np.stack(wide) if wide else np.zeros((0, 0), np.uint64)
-    a, b = numba_loops.absorb(salt, (salt + 1) % (1 << 64), count, plan, base, *ids, *octets, *longs, words)
+    a, b = numba_loops.absorb(*lanes, count, plan, base, *ids, *octets, *longs, words)
     return int(a), int(b)

@@ -26,6 +26,7 @@ __all__ = [
     "absorb",
     "below",
     "bernoulli",
+    "contingency",
     "divide",
     "gather",
     "group",
@@ -40,9 +41,11 @@ __all__ = [
     "several_words",
     "table",
     "tally",
+    "weighted",
     "words",
     "words_at",
     "words_below",
+    "words_weighted",
 ]  # fmt: skip
 
 BLOCK = 131_072
@@ -78,6 +81,26 @@ def words_below(
 ) -> npt.NDArray[np.int64]:
     """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
     return below(_words.words(seed, stream, start, count, owner), limit)
+
+
+def weighted(drawn: Words, sums: Words, rows: Ids) -> npt.NDArray[np.uint8]:
+    """Return, for each word, how many running sums of its row are at most an integer drawn below the last of them.
+
+    ``sums``: (rows, outcomes), ascending in each row, at most 256 outcomes; the last is at least 1 and below 2^63.
+    """
+    columns = np.ascontiguousarray(sums.T)
+    place = below(drawn, columns[-1].take(rows)).view(np.uint64)
+    found = np.zeros(len(drawn), np.uint8)
+    for column in columns[:-1]:
+        found += place >= column.take(rows)
+    return found
+
+
+def words_weighted(
+    seed: int, stream: int, start: int, sums: Words, rows: Ids, owner: int = 0
+) -> npt.NDArray[np.uint8]:
+    """Do what ``weighted`` does, with as many words as rows of those that ``words`` gives."""
+    return weighted(_words.words(seed, stream, start, len(rows), owner), sums, rows)
 
 
 def several_picked(
@@ -120,6 +143,13 @@ def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -
     if others is not None:
         counted = counted[counted != as_array(others)]
     np.add.at(out, counted - np.int32(first), np.int32(1))
+
+
+def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Count how often each value, below ``shape[1]``, stands beside each group, below ``shape[0]``."""
+    cells = np.multiply(groups, shape[1], dtype=np.int64)
+    cells += values
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -175,6 +205,14 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
             state ^= state >> np.uint64(shift)
         sums.append(int(state.sum(dtype=np.uint64)))
     return sums[0], sums[1]
+
+
+def mixed(lanes: list[int], value: int) -> list[int]:
+    """Return the two states of a row's hash after one more value."""
+    states = [
+        (state ^ value) * multiplier % (1 << 64) for state, (multiplier, _) in zip(lanes, _LANES, strict=True)
+    ]
+    return [state ^ (state >> shift) for state, (_, shift) in zip(states, _LANES, strict=True)]
 
 
 def as_array(rows: Array | range) -> Array:

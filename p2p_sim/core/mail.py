@@ -32,7 +32,7 @@ class Batch:
 
     sender: range | Array
     to: range | Array | None
-    seq: Array | None
+    seq: range | Array | None
     fields: dict[str, Array]
     full: bool
     block: int
@@ -51,7 +51,7 @@ class Batch:
             else rows[which]
         )
         to = None if self.to is None else as_array(self.to)[which]
-        seq = None if self.seq is None else self.seq[which]
+        seq = None if self.seq is None else as_array(self.seq)[which]
         fields = {k: v[which] for k, v in self.fields.items()}
         return Batch(sender, to, seq, fields, False, self.block, origin=self.origin)
 
@@ -144,7 +144,13 @@ class Mailbox:
         seq = self._sorted.seq
         picked = {name: column[span] for name, column in self._sorted.fields.items()}
         whole = self._sorted
-        return Rows(layout, lambda: whole.sender[span], None if seq is None else seq[span], picked)
+        return Rows(
+            layout,
+            lambda: whole.sender[span],
+            None if seq is None else seq[span],
+            picked,
+            one_a_sender=whole.one_a_sender,
+        )
 
     def _sort(self, empty: dict[str, Array], compute: ModuleType) -> Rows:
         batches = self.batches()
@@ -154,12 +160,18 @@ class Mailbox:
         def sender() -> Array:
             return np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
 
-        fields = {name: np.concatenate([b.fields[name] for b in batches]) for name in batches[0].fields}
-        seq = None
-        if any(b.seq is not None for b in batches):
-            seq = np.concatenate([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
+        fields = {name: _joined([b.fields[name] for b in batches]) for name in batches[0].fields}
+        seq = batches[0].seq
+        if len(batches) > 1 and any(b.seq is not None for b in batches):
+            seq = np.concatenate(
+                [np.zeros(len(b), np.int32) if b.seq is None else as_array(b.seq) for b in batches]
+            )
         if batches[0].to is None:
-            return Rows(Layout(np.array([0, sum(map(len, batches))])), sender, seq, fields)
+            alone = all(
+                isinstance(b.sender, range) for b in batches
+            )  # a range of senders, each with one message
+            layout = Layout(np.array([0, sum(map(len, batches))]))
+            return Rows(layout, sender, seq, fields, one_a_sender=alone)
         to = np.concatenate([as_array(b.to) for b in batches if b.to is not None])
         to -= np.int32(self.first)
         if bool((to[1:] >= to[:-1]).all()):  # answers to what came in order, and what a server sends to all
@@ -168,3 +180,30 @@ class Mailbox:
             return Rows(Layout(starts), sender, seq, fields)
         order, starts = compute.group(to, self.parties)
         return Rows(Layout(starts), sender, seq, fields).pick(order, Layout(starts))
+
+
+def _joined(parts: list[Array]) -> Array:
+    """Return columns one after the other; as they are where they already lie so, as blocks of one column do."""
+    first, root = parts[0], _root(parts[0])
+    following = first.ctypes.data
+    for part in parts:
+        alike = part.dtype == first.dtype and part.shape[1:] == first.shape[1:] and not part.flags.writeable
+        if (
+            not alike
+            or not part.flags.c_contiguous
+            or _root(part) is not root
+            or part.ctypes.data != following
+        ):
+            return np.concatenate(parts)
+        following += part.nbytes
+    if len(parts) == 1:
+        return first
+    shape = (sum(map(len, parts)), *first.shape[1:])
+    return np.lib.stride_tricks.as_strided(first, shape, first.strides, writeable=False)
+
+
+def _root(column: Array) -> Any:
+    """Return the array whose memory a column is part of."""
+    while isinstance(column.base, np.ndarray):
+        column = column.base
+    return column

@@ -161,6 +161,56 @@ def words_below(key0, key1, owner, start, each, limit, out):
                 into[i] = np.int64(_high(tile[i], most))
 
 
+@njit(types.void(_W, _W, _u64, _W, _I, _B_OUT), **_OPTIONS)
+def weighted(drawn, sums, width, totals, rows, out):
+    """Draw an outcome by the weights of a row, of which ``sums`` holds ``width`` running sums, a power of two.
+
+    By halving, without branches: words are random, a processor would guess wrong half the time.  In loops of their own
+    what is looked up and what is computed, which then runs in vectors.
+    """
+    held, place, found = np.empty(2048, np.uint64), np.empty(2048, np.uint64), np.empty(2048, np.uint64)
+    for low in range(0, len(out), 2048):
+        size = min(2048, len(out) - low)
+        tile, row, into = drawn[low : low + size], rows[low : low + size], out[low : low + size]
+        for i in range(size):
+            held[i] = totals[np.uint64(row[i])]
+        for i in range(size):
+            place[i] = _high(tile[i], held[i])
+            found[i] = np.uint64(row[i]) * width
+        step = width >> np.uint64(1)
+        while step:
+            for i in range(size):
+                held[i] = sums[found[i] + step - np.uint64(1)]
+            for i in range(size):
+                found[i] += step * np.uint64(held[i] <= place[i])
+            step >>= np.uint64(1)
+        for i in range(size):
+            into[i] = found[i] & (width - np.uint64(1))
+
+
+@njit(types.void(_u64, _u64, _u64, _u64, _W, _u64, _W, _I, _B_OUT), **_OPTIONS)
+def words_weighted(key0, key1, owner, start, sums, width, totals, rows, out):
+    """Draw outcomes by tiles of words from the block in which the first one is."""
+    drawn = np.empty(8196, np.uint64)
+    skip = start & np.uint64(3)
+    for low in range(0, len(out), 8192):
+        size = min(8192, len(out) - low)
+        words(key0, key1, owner, (start + np.uint64(low)) >> np.uint64(2), drawn[: (size + 6) // 4 * 4])
+        tile = drawn[skip : skip + np.uint64(size)]
+        weighted(tile, sums, width, totals, rows[low : low + size], out[low : low + size])
+
+
+@njit(types.void(_I, _B, _i64, _L_OUT), **_OPTIONS)
+def contingency(groups, values, outcomes, out):
+    """Count in both halves by turns: neighbours are often of one group, and a count just written is slow to read."""
+    half = len(groups) // 2
+    for i in range(half):
+        out[np.uint64(groups[i]) * np.uint64(outcomes) + np.uint64(values[i])] += 1
+        out[np.uint64(groups[half + i]) * np.uint64(outcomes) + np.uint64(values[half + i])] += 1
+    if len(groups) % 2:
+        out[np.uint64(groups[-1]) * np.uint64(outcomes) + np.uint64(values[-1])] += 1
+
+
 # Indices are unsigned: numba then leaves out the test for negative ones, and loops vectorise.
 
 

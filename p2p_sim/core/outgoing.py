@@ -11,6 +11,7 @@ import numpy.typing as npt
 from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Send, field_dtype, field_shape, fixed_point
 from p2p_sim.core.party import Party
@@ -75,7 +76,7 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
         sender = _senders(me, layout, keep)
     seq = inbox.rows.seq if inbox is not None else (None if layout.dense else _numbers(layout))
     if seq is not None and keep is not None:
-        seq = seq[keep]
+        seq = as_array(seq)[keep]
     fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
     strays = message.sender == message.recipient == USER and inbox is None and not me.draw.drew(send.to)
     full = layout.dense and keep is None and inbox is None
@@ -86,15 +87,15 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
 def _senders(me: Party, layout: Layout, keep: Array | None) -> Array:
     """Return the row of the sender of each message."""
     if me.size == 1:
-        return np.full(layout.size if keep is None else len(keep), me.rows.start, np.int32)
+        return np.broadcast_to(np.int32(me.rows.start), layout.size if keep is None else len(keep))
     held = layout.holder if keep is None else (keep if layout.dense else layout.holder[keep])
     rows: Array = (held + np.int32(me.rows.start)).astype(np.int32, copy=False)
     return rows
 
 
-def _numbers(layout: Layout) -> Array:
+def _numbers(layout: Layout) -> range | Array:
     """Return the sequence number of each message."""
-    return layout.rank.astype(np.int32) if layout.parties > 1 else np.arange(layout.size, dtype=np.int32)
+    return layout.rank.astype(np.int32) if layout.parties > 1 else range(layout.size)
 
 
 def _layout(send: Send, me: Party) -> Layout:

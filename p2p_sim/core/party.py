@@ -116,6 +116,25 @@ class Party:
         array = np.asarray(values)
         return PerMessage(array, self.draw.several(len(array)))
 
+    def contingency(self, groups: Array, values: Array, outcomes: int) -> npt.NDArray[np.int64]:
+        """Return how often each value, 0 to ``outcomes`` - 1, stands beside each group, 0 to the largest.
+
+        ``groups``: integers from 0; ``values``: uint8, of the same length.  The table has shape (groups, outcomes).
+        Raises ProtocolError for values outside.
+        """
+        if len(groups) != len(values):
+            raise ProtocolError(
+                f"contingency: {len(groups)} groups beside {len(values)} values; give one of each for every entry"
+            )
+        low, high, most = int(groups.min(initial=0)), int(groups.max(initial=-1)), int(values.max(initial=0))
+        if low < 0 or most >= outcomes:
+            raise ProtocolError(
+                f"contingency: groups from {low} and values up to {most}; groups are integers from 0, and values are "
+                f"below {outcomes}"
+            )
+        table: npt.NDArray[np.int64] = self.draw.compute.contingency(groups, values, (high + 1, outcomes))
+        return table
+
     def all_of(self, members: Members) -> PerMessage:
         """Return the ids of all users of each party's group, ascending: what to send to, one message a user."""
         rows, starts = members.everybody()

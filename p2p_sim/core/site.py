@@ -255,7 +255,14 @@ class Site:
                 low = block.me.rows.start - box.first
                 rows = box.rows(low, low + block.me.size)
             origin = box.origin if message.sealed_for is not None else None
-            return Rows(rows.layout, lambda: sender(rows), rows.seq, rows.fields, origin)
+            return Rows(
+                rows.layout,
+                lambda: sender(rows),
+                rows.seq,
+                rows.fields,
+                origin,
+                one_a_sender=rows.one_a_sender,
+            )
 
         def sender(rows: Rows) -> Array:
             with self._sorting:

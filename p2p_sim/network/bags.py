@@ -50,6 +50,8 @@ def bag_numbers(members: Members, ids: Array, size: int) -> npt.NDArray[np.int32
 
 def once(inbox: Inbox) -> Inbox:
     """Return a server's inbox with the first message of each sender: who reports twice is counted once."""
+    if inbox.rows.one_a_sender:
+        return inbox
     sender = inbox.sender.data
     fresh = np.ones(len(sender), np.bool_)
     np.not_equal(sender[1:], sender[:-1], out=fresh[1:])

@@ -66,6 +66,12 @@ def below(word: int, m: int) -> int:
     return (word * m) >> 64
 
 
+def weighted(word: int, weights: Sequence[int]) -> int:
+    """The outcome in whose stretch of 0 .. total - 1 the word falls."""
+    place = below(word, sum(weights))
+    return next(i for i in range(len(weights)) if place < sum(weights[: i + 1]))
+
+
 def categorical(word: int, weights: Sequence[Any]) -> int:
     total = sum(map(Fraction, weights))
     running = Fraction(0)

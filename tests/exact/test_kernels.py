@@ -182,6 +182,54 @@ def test_below_a_column_of_limits(module):
     assert module.below(drawn[:0], limits[:0]).tolist() == []
 
 
+WEIGHTS = {
+    "one": [[1], [7]],
+    "two": [[1, 1], [0, 5], [5, 0], [2**62, 2**62 - 1]],
+    "three": [[3, 1, 2], [0, 0, 1], [2**40, 1, 2**40]],
+    "many": [[(7 * i + row) % 5 for i in range(256)] for row in range(3)],
+}
+
+
+@BOTH
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+def test_weighted_falls_where_the_integer_below_the_total_does(module, weights):
+    sums, rows = locked(
+        np.cumsum(np.array(weights, np.int64), axis=1).view(np.uint64),
+        rng().integers(0, len(weights), 300).astype(np.int32),
+    )
+    (drawn,) = locked(some_words(300))
+    found = module.weighted(drawn, sums, rows)
+    expected = [
+        oracle.weighted(w, weights[row]) for w, row in zip(drawn.tolist(), rows.tolist(), strict=True)
+    ]
+    same(found, np.array(expected, np.uint8))
+    same(module.weighted(drawn[:0], sums[:0], rows[:0]), found[:0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_words_weighted_are_words_weighted(seed):
+    sums = np.cumsum(np.array(WEIGHTS["three"], np.int64), axis=1).view(np.uint64)
+    for start in STARTS:
+        for count in (*SIZES, 2049, 4500):  # tiles of 2,048
+            rows = rng().integers(0, 3, count).astype(np.int32)
+            for owner in (0, ROWS):
+                drawn = kernels_numpy.words(seed, 1 << 63, start, count, owner)
+                expected = kernels_numpy.weighted(drawn, sums, rows)
+                for module in (kernels_numpy, kernels_numba):
+                    same(module.words_weighted(seed, 1 << 63, start, sums, rows, owner), expected)
+
+
+@BOTH
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 500])
+def test_contingency(module, count):
+    groups, values = locked(
+        rng().integers(0, 6, count).astype(np.int32), rng().integers(0, 3, count).astype(np.uint8)
+    )
+    pairs = list(zip(groups.tolist(), values.tolist(), strict=True))
+    expected = [[pairs.count((group, value)) for value in range(3)] for group in range(7)]
+    same(module.contingency(groups, values, (7, 3)), np.array(expected, np.int64))
+
+
 @BOTH
 def test_member_is_the_kth_of_the_group(module):
     starts = np.array([0, 1, 4, 4, 9], np.int64)  # a group of one, an empty one
@@ -323,6 +371,15 @@ def test_absorb_all_columns_together_and_their_order():
         assert kernels_numpy.absorb(12345, columns[::order], count) == expected
         assert kernels_numba.absorb(12345, columns[::order], count) == expected
     assert kernels_numpy.absorb(12345, columns, count) != kernels_numpy.absorb(12345, columns[::-1], count)
+
+
+@BOTH
+def test_what_all_rows_begin_with_alike(module):
+    values = rng().integers(0, 2**64, 40, dtype=np.uint64)
+    for head in ([0], [0, 0, (1 << 64) - 1], [0, range(40), 0]):
+        rows = [[v[i] if isinstance(v, range) else v for v in head] + [int(values[i])] for i in range(40)]
+        assert module.absorb(77, [*head, values], 40) == oracle.absorb(77, rows)
+    assert module.absorb(77, [5, 6], 40) == oracle.absorb(77, [[5, 6]] * 40), "nothing else"
 
 
 @pytest.mark.parametrize("count", [4095, 4096, 4097, 9000])

@@ -178,6 +178,41 @@ def test_categorical(case, weights):
     )
 
 
+TABLE = np.array([[3, 0, 1], [1, 1, 2**62], [0, 7, 0]])
+
+
+def test_weighted_by_a_party_column(case):
+    rows = np.resize([2, 0, 1], len(case.ids))
+    check_all(
+        case,
+        lambda n, **how: case.draw.weighted(n, TABLE, rows, **how),
+        lambda w, p: oracle.weighted(w, TABLE[rows[p]].tolist()),
+        np.uint8,
+    )
+
+
+def test_weighted_by_a_message_column(case):
+    rows = np.resize([1, 2, 0, 0], len(case.held))
+    drawn = case.draw.weighted("b", TABLE, PerMessage(rows, case.layout), each=case.tokens)
+    expected = [
+        oracle.weighted(w, TABLE[row].tolist()) for w, row in zip(case.items("b"), rows.tolist(), strict=True)
+    ]
+    check(drawn, expected, case.layout, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("weights", "row"),
+    [
+        ([[1.0, 2.0]], 0), ([1, 2], 0), ([[1, -1]], 0), ([[1, 2], [0, 0]], 0), ([[2**62, 2**62]], 0),
+        (np.array([[2**63]], np.uint64), 0), ([[1] * 257], 0), ([[]], 0), ([[1, 2]], 1), ([[1, 2]], -1),
+        ([[1, 2]], 0.0),
+    ],
+)  # fmt: skip
+def test_weighted_refuses_what_it_cannot_draw(module, weights, row):
+    with pytest.raises(ProtocolError, match=r"draw 'a'.*(weighted needs|row names)"):
+        Draw(1, "user", range(3), module).weighted("a", weights, row)
+
+
 @pytest.mark.parametrize("scale", [1, 2.5, Fraction(1, 3), 100])
 def test_laplace(case, scale):
     check_all(

@@ -174,6 +174,17 @@ class TapeDraw:
         items = len(self.ids) if layout is None else layout.size
         return self._values(name, [[share / total for share in shares]] * items, layout)
 
+    def weighted(
+        self, name: str, weights: Array, row: Any, *, each: Any = None, times: int | None = None
+    ) -> Any:
+        """Branch into the outcomes of each row."""
+        layout = self._layout(each, times)
+        table = [
+            [Fraction(weight, sum(weights)) for weight in weights] for weights in np.asarray(weights).tolist()
+        ]
+        rows = [table[int(place)] for place in self._column(row, layout)]
+        return self._values(name, rows, layout, np.uint8)
+
     def permutation(self, name: str, *, each: Any) -> PerMessage:
         """Branch into the orders of each holder's messages."""
         layout = self._layout(each, None)

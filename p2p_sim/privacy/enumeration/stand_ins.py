@@ -19,7 +19,9 @@ from p2p_sim.core.draw import check_enough
 from p2p_sim.core.message import USER
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw
 
-SAMPLERS = ("bernoulli", "below", "member", "categorical", "permutation", "uniform", "laplace", "step")
+SAMPLERS = (
+    "bernoulli", "below", "member", "categorical", "weighted", "permutation", "uniform", "laplace", "step"
+)  # fmt: skip
 
 
 OUTSIDERS = 1 << 20
