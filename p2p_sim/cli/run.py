@@ -181,7 +181,7 @@ class RunCommand(TableOptions):
             Progress() as progress,
             terminal.stdout_to_stderr(),
         ):
-            run = self._run(chosen.protocol, progress, draft)
+            run, held_out = self._run(chosen.protocol, progress, draft)
             warn_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
@@ -194,7 +194,7 @@ class RunCommand(TableOptions):
                 chosen.protocol, run.population, run.faults, self.delta
             )
             run.timings["privacy"] = time.perf_counter() - before
-            guessed = self._attacked(run, chosen.protocol, progress)
+            guessed = self._attacked(run, chosen.protocol, held_out, progress)
             progress("writing the run", 0, 0)
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
@@ -206,7 +206,9 @@ class RunCommand(TableOptions):
         sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
         return 0
 
-    def _attacked(self, run: Run, protocol: Protocol, progress: Any) -> dict[str, Any] | None:
+    def _attacked(
+        self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any
+    ) -> dict[str, Any] | None:
         """Return what the learner guesses of the labels, as p2p-sim attack does; None where that is not asked for."""
         if not self.attack:
             return None
@@ -215,7 +217,7 @@ class RunCommand(TableOptions):
 
         before = time.perf_counter()
         learner = named_rows(protocol, [attack_table.LEARNER])
-        _, rows = attack_table.rows_of(run, learner, progress, must=False)
+        _, rows = attack_table.rows_of(run, learner, progress, must=False, held_out=held_out)
         run.timings["attack"] = time.perf_counter() - before
         command = shlex.join(run.notes["command"])
         return {"channels": "plain", "eta": attack_table.ETA, "command": command, "views": rows}
@@ -242,7 +244,8 @@ class RunCommand(TableOptions):
 
         print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
-    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Run:
+    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> tuple[Run, Population | None]:
+        """Run, and return the run with the people who were held out to test."""
         from p2p_sim.learning import experiment
 
         plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
@@ -251,14 +254,13 @@ class RunCommand(TableOptions):
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
             people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
-            return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
+            return experiment.simulate(protocol, self.users, **people, progress=progress, **plan), None
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
         choices = set_options(self, "label", "cluster_column", "clusters", "test", "model", "split_seed")
         choices |= {"classes": self.declared(), "reading": self.reading()}
-        return experiment.learn(
-            protocol, self.data, positive=positive, **choices, progress=progress, **plan
-        ).run
+        found = experiment.learn(protocol, self.data, positive=positive, **choices, progress=progress, **plan)
+        return found.run, found.examples.held_out() if self.attack else None
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
