@@ -206,8 +206,12 @@ def _chosen(attackers: Sequence[str | OwnAttacker] | None) -> dict[str, Attacker
     if attackers is None:
         return dict(SHIPPED)
     given = [attackers] if isinstance(attackers, str) or callable(attackers) else list(attackers)
-    if not given:
-        raise InputError(f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}")
+    unknown = [each for each in given if isinstance(each, str) and ":" not in each and each not in NAMES]
+    if unknown or not given:
+        raise InputError(
+            f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}, or of your own, functions or "
+            "MODULE:FUNCTION"
+        )
     found: dict[str, Attacker | None] = {}
     for each in given:
         name, attacker = (CANARIES, None) if each == CANARIES else named(each)

@@ -35,10 +35,6 @@ def named(given: str | OwnAttacker) -> tuple[str, Attacker]:
     if isinstance(given, str) and given in SHIPPED:
         return given, SHIPPED[given]
     if isinstance(given, str):
-        if ":" not in given:
-            raise InputError(
-                f"{given!r}: must be one of {', '.join(SHIPPED)}, or one of your own, MODULE:FUNCTION"
-            )
         name, function = given, module_finder.imported(given, "attacker", "FUNCTION")
     else:
         name, function = str(getattr(given, "__name__", type(given).__name__)), given

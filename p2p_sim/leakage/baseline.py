@@ -12,7 +12,6 @@ from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import Baseline, decide
 from p2p_sim.leakage.attackers import released_model
 from p2p_sim.leakage.eta import Eta
-from p2p_sim.leakage.intervals import equal_groups
 from p2p_sim.leakage.label_inference import Floats
 
 Ints = npt.NDArray[np.int64]
@@ -63,8 +62,7 @@ def without_messages(
     worth = [float(gains[guess, truth].mean()) for guess in guesses]
     first = int((bayes == bayes[0]).all())  # always the same label, so it is among the guesses once more
     picked = _picked(guesses[first:], gains, truth, seed)
-    independent = equal_groups(len(victims), None if groups is None else groups[victims])
-    rivals = _rivals(guesses[first:], worth[first:], float(gains.max()), independent)
+    rivals = _rivals(guesses[first:], worth[first:], float(gains.max()))
     if belief.from_half is None:
         return Baseline(picked, rivals=rivals)
     coarse = float(gains[decide(belief.from_half[victims], gains), truth].mean())
@@ -83,13 +81,14 @@ def _picked(guesses: list[Ints], gains: Floats, truth: Ints, seed: int) -> Ints:
     return picked
 
 
-def _rivals(guesses: list[Ints], worth: list[float], largest: float, independent: int) -> tuple[Ints, ...]:
+def _rivals(guesses: list[Ints], worth: list[float], largest: float) -> tuple[Ints, ...]:
     """Return the guesses that may be the best: all but those that are surely worse on these users.
 
-    *Source:* docs/label-inference.md, "The baseline"; Hoeffding 1963, of each mean and of each difference of two.
+    *Source:* docs/label-inference.md, "The baseline"; Hoeffding 1963, of the difference of any two.
+    *Assumes:* users who are independent given features: no message is in these guesses.
     """
     count = len(guesses)
-    strays = largest * math.sqrt(2 * math.log(2 * count * (count + 1) / RULED_OUT) / independent)
+    strays = largest * math.sqrt(2 * math.log(count**2 / RULED_OUT) / len(guesses[0]))
     best = max(worth)
     return tuple(guess for guess, each in zip(guesses, worth, strict=True) if each >= best - 2 * strays)
 

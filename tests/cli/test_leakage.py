@@ -175,7 +175,7 @@ def test_data_is_needed(cli):
 
 def test_the_band_of_theorem_1_is_printed_as_a_claim(cli):
     """By hand: sup and inf of eta within the radius of their estimates, at the estimated prior."""
-    few = cli(*DATA, "--flip", "0.02", "--k", "60")
+    few = cli(*DATA, "--flip", "0.02", "--k", "30")
     assert "Theorem 1, claims of it: nothing (" in few.out
     told = cli(*DATA, "--flip", "0.02", "--k", "250", "--json").json
     band, radius = told["nu_max_by_theorem1"], told["theorem1"]

@@ -98,7 +98,7 @@ def broken(_knowledge: Knowledge) -> np.ndarray:
         (lambda k: np.full(USERS, 2), ProtocolError, "it guesses 2; needed: labels from 0 to 1"),
         (lambda k: np.full(USERS, -1), ProtocolError, "it guesses -1"),
         (lambda k: k.eta.__setitem__(0, 1.0), ProtocolError, "read-only"),
-        ("best", InputError, "'best': must be one of prior, simple-prediction, optimal, or one of your own"),
+        ("best", InputError, r"attackers = \['best'\]: give a list of some of prior, .* or MODULE:FUNCTION"),
         ("nowhere:f", InputError, "attacker 'nowhere:f': No module named 'nowhere'; give MODULE:FUNCTION"),
         ("math:pi", InputError, "attacker 'math:pi' is 3.14.*; needed is a function"),
         (attackers.prior, InputError, "a shipped one is called so; give the function another name"),

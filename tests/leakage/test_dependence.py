@@ -130,12 +130,14 @@ def test_labels_that_depend_on_their_place_are_said_to_break_the_bounds():
         (EncryptedShuffle(epsilon=1.0), pure),
     ):
         found = attacked(protocol, people, eta="prior", attackers=["optimal"])
-        assert 0.4 < advantage(found).value <= 0.5  # half of the labels are guessed by whoever says one alone
+        assert 0.4 < advantage(found).value < 0.51  # half of the labels are guessed by whoever says one alone
         assert violations(found) == []
         assert {bound.why for bound in found.bounds if "attack" in bound.quantity} == {ALIKE}
     independent = Population.from_arrays(y=chance("y", 2000) < 0.5)
     found = attacked(LabelProportions(bag_size=50), independent, eta="prior", attackers=["optimal"])
-    assert {bound.why for bound in found.bounds if "attack" in bound.quantity} == {"", ESTIMATED}
+    assert {bound.why for bound in found.bounds if not bound.holds and "attack" in bound.quantity} == {
+        ESTIMATED
+    }
 
 
 def test_likeness_is_a_deviation():
