@@ -109,8 +109,8 @@ class AttackCommand(TableOptions):
         list[str] | None,
         texts(
             REQUEST,
-            "Only this attacker: prior, simple-prediction, optimal or canaries; default all but canaries.  May be "
-            "repeated.",
+            "Only this attacker: prior, simple-prediction, optimal, canaries, or one of your own, MODULE:FUNCTION; "
+            "default all shipped ones but canaries.  May be repeated.",
         ),
     ] = None
     channels: Channels = "plain"
@@ -160,9 +160,9 @@ class AttackCommand(TableOptions):
         )  # fmt: skip
         drawn = None if self.plot is None else users_at_risk.check(self.plot, "--plot", users_at_risk.PLOTS)
         with Progress() as progress, terminal.stdout_to_stderr():
-            run, document = self._saved(progress) if self.run is not None else self._fresh(progress)
+            run, held_out, document = self._saved(progress) if self.run is not None else self._fresh(progress)
             try:
-                found = self._attacked(run, document, progress)
+                found = self._attacked(run, held_out, document, progress)
             except InputError as error:
                 raise InputError(_by_option(str(error))) from error
             kept = attack_table.kept_counts(document["views"])
@@ -179,8 +179,11 @@ class AttackCommand(TableOptions):
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(attack_table.failed(document))
 
-    def _saved(self, progress: Progress) -> tuple[Run, dict[str, Any]]:
-        """Return the run ``--run`` with the head of its document; raises InputError if nothing can be kept in it."""
+    def _saved(self, progress: Progress) -> tuple[Run, Population | None, dict[str, Any]]:
+        """Return the run ``--run``, the people held out of it if its data are given, and the head of its document.
+
+        Raises InputError if nothing can be kept in it.
+        """
         from p2p_sim.report import attack_file
         from p2p_sim.run import load
 
@@ -189,19 +192,22 @@ class AttackCommand(TableOptions):
         run = load(Path(self.run))
         attack_file.check(Path(self.run), run)
         program = program_of(self.words, self.run, run, "attack")
-        run.source = program
+        run.source, held_out = program, None
         if self.data is not None:
-            run.population = self._with_features(run, progress)
+            run.population, held_out = self._with_features(run, progress)
         elif self.eta in ("knn", "model") and run.population is not None and run.population.x is None:
             warnings.warn(
                 f"this run kept no features of its users, so --eta {self.eta} is of class shares alone; --data NAME "
                 "reads the features of a run on data again",
                 stacklevel=2,
             )
-        return run, self._head(program, run.notes.get("defaults", ()), run) | {"run": self.run}
+        return run, held_out, self._head(program, run.notes.get("defaults", ()), run) | {"run": self.run}
 
-    def _with_features(self, run: Run, progress: Progress) -> Population:
-        """Return the users of a saved run with the features of its data; raises InputError if these are others."""
+    def _with_features(self, run: Run, progress: Progress) -> tuple[Population, Population | None]:
+        """Return the users of a saved run with the features of its data, and the people held out of it.
+
+        Raises InputError if the data are of others.
+        """
         import numpy as np
 
         from p2p_sim.cli.users import gathered
@@ -211,7 +217,8 @@ class AttackCommand(TableOptions):
         if people is None or run.seed is None:
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
         asked = read_as_run(self, self.run or "", run)
-        again = gathered(asked, run.source, about.get("split_seed", run.seed), progress)[0].population
+        examples, _ = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
+        again = examples.population
         if not np.array_equal(again.y, people.y) or not np.array_equal(again.sizes, people.sizes):
             made = shlex.join(run.notes.get("command", ()))
             raise InputError(
@@ -224,10 +231,13 @@ class AttackCommand(TableOptions):
                 f"--data {self.data}: has {width:,} features, and the users of run {self.run!r} had "
                 f"{about['features']:,}; give the data of the run"
             )
-        return replace(people, x=again.x)
+        return replace(people, x=again.x), examples.held_out()
 
-    def _fresh(self, progress: Progress) -> tuple[Run, dict[str, Any]]:
-        """Run a protocol among the users that are asked for, and return the run with the head of its document."""
+    def _fresh(self, progress: Progress) -> tuple[Run, Population | None, dict[str, Any]]:
+        """Run a protocol among the users that are asked for.
+
+        Returns the run, the people held out of it, None of synthetic users, and the head of its document.
+        """
         from p2p_sim.cli import parameters
         from p2p_sim.learning import experiment
 
@@ -241,6 +251,7 @@ class AttackCommand(TableOptions):
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
         }  # fmt: skip
+        held_out = None
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features")
             people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
@@ -250,9 +261,10 @@ class AttackCommand(TableOptions):
             choices = set_options(self, "label", "cluster_column", "clusters", "test")
             choices["positive"] = None if self.positive is None else comma_list(self.positive)
             choices |= {"classes": self.declared(), "reading": self.reading()}
-            run = experiment.learn(protocol, self.data, **choices, **plan).run
+            learned = experiment.learn(protocol, self.data, **choices, **plan)
+            run, held_out = learned.run, learned.examples.held_out()
         warn_unchecked(unchecked)
-        return run, self._head(protocol, chosen.defaults, run)
+        return run, held_out, self._head(protocol, chosen.defaults, run)
 
     def _head(self, protocol: Protocol, defaults: Sequence[str], run: Run) -> dict[str, Any]:
         """Return all of the document but what each view shows."""
@@ -281,7 +293,9 @@ class AttackCommand(TableOptions):
                 words += [option(each.name)] if one is True else run_json.option(option(each.name), one)
         return words
 
-    def _attacked(self, run: Run, document: dict[str, Any], progress: Progress) -> dict[str, LabelInference]:
+    def _attacked(
+        self, run: Run, held_out: Population | None, document: dict[str, Any], progress: Progress
+    ) -> dict[str, LabelInference]:
         """Put the views into the document, and return what was found of each, by its title."""
         from p2p_sim.privacy.table_rows import curious_first, named_rows, rows
         from p2p_sim.report import attack_table
@@ -295,6 +309,7 @@ class AttackCommand(TableOptions):
         found, document["views"] = attack_table.rows_of(
             run, views, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
             attackers=self.attacker, confidence=self.confidence, seed=self.attack_seed, channels=self.channels,
+            held_out=held_out,
         )  # fmt: skip
         return found
 
@@ -303,6 +318,7 @@ class AttackCommand(TableOptions):
         from p2p_sim.coalition import CHANNELS
         from p2p_sim.core.population import check_seed
         from p2p_sim.leakage.attack import NAMES
+        from p2p_sim.leakage.attacker_names import named
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")
@@ -312,8 +328,12 @@ class AttackCommand(TableOptions):
             if value not in allowed:
                 raise InputError(f"{option(name)} {value!r}: must be one of {', '.join(allowed)}")
         for name in self.attacker or ():
-            if name not in NAMES:
-                raise InputError(f"--attacker {name!r}: must be one of {', '.join(NAMES)}")
+            if ":" in name:
+                with terminal.stdout_to_stderr():  # modules that are imported may print
+                    named(name)
+            elif name not in NAMES:
+                own = "one of your own, MODULE:FUNCTION"
+                raise InputError(f"--attacker {name!r}: must be one of {', '.join(NAMES)}, or {own}")
         if self.eta == "true" and self.data is not None and self.run is None:
             raise InputError(
                 "--eta true: nobody knows by which P(label | features) the labels of data were drawn; give --eta knn, "

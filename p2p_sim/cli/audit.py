@@ -43,6 +43,7 @@ from p2p_sim.report import terminal
 if TYPE_CHECKING:
     from p2p_sim.cli.parameters import Chosen
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.privacy.auditing.own_attack import AttackStatistic
     from p2p_sim.run import Run
     from p2p_sim.rundir.run_record import RunRecord
 
@@ -194,7 +195,12 @@ class AuditCommand:
         float, ratio(EXECUTION, "Confidence of all lower bounds together; default 0.95.")
     ] = 0.95
     statistic: Annotated[
-        str, text(EXECUTION, "The test statistic; default auto.", "auto|exact|classifier")
+        str,
+        text(
+            EXECUTION,
+            "The test statistic; default auto.  An attack of your own is a function in a module.",
+            "auto|exact|classifier|MODULE:FUNCTION",
+        ),
     ] = "auto"
     fault: Fault = None
     graph: Graph = None
@@ -260,7 +266,7 @@ class AuditCommand:
         from p2p_sim.report import audit_table
 
         protocol = chosen.protocol
-        arguments.check(self.trials, self.confidence, self.seed, self.statistic, self.channels)
+        arguments.check(self.trials, self.confidence, self.seed, self._statistic(), self.channels)
         pairs.given_pair(_pair(self.pair), protocol.label_count())
         views, misfits = self._views(protocol, at if kind == "delta" else 0.0)
         shared = 1 - (1 - self.confidence) / sum(not why for why in misfits)
@@ -325,11 +331,20 @@ class AuditCommand:
         return privacy.audit(
             protocol, view.name, cluster_size=self.cluster_size, delta=at.get("delta"), epsilon=at.get("epsilon"),
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
-            address=address_of(self), statistic=self.statistic, composition=composition_of(self.composition, "worst"),
+            address=address_of(self), statistic=self._statistic(), composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=report,
             faults=self.fault, graph=self.graph, crypto=self.crypto, public=public or None,
             pair=_pair(self.pair),
         )  # fmt: skip
+
+    def _statistic(self) -> str | AttackStatistic:
+        """Return the statistic: a name, or the function that is named; raises InputError if it cannot be imported."""
+        from p2p_sim.privacy.auditing import own_attack
+
+        if ":" not in self.statistic:
+            return self.statistic
+        with terminal.stdout_to_stderr():  # modules that are imported may print
+            return own_attack.imported(self.statistic)
 
     def point(self) -> tuple[str, float]:
         """Return which of delta and epsilon is given, and its value."""

@@ -28,6 +28,7 @@ from p2p_sim.report import output_files, terminal
 
 if TYPE_CHECKING:
     from p2p_sim.leakage.estimated_loss import EstimatedLoss, Smoothness
+    from p2p_sim.privacy.bounds.bound import Renyi
 
 _KINDS = (".svg", ".png")
 
@@ -72,6 +73,10 @@ class LeakageCommand(TableOptions):
             "E,C",
         ),
     ] = None
+    renyi: Annotated[
+        str | None,
+        text(REQUEST, "Orders above 1 of Rényi divergences of features and flipped label to show.", "A,B"),
+    ] = None
     confidence: Annotated[float, ratio(REQUEST, "Of each figure; default 0.99.")] = 0.99
     out: Annotated[
         str | None, text(OUTPUT, "Draw how many lose more than tau into a file.", "FILE.svg|png")
@@ -85,19 +90,20 @@ class LeakageCommand(TableOptions):
         from p2p_sim.report import loss_table
 
         as_json = wants_json(self.json, self.format)
-        smoothness, taus = self._check()
+        smoothness, taus, orders = self._check()
         with Progress() as progress, terminal.stdout_to_stderr():
-            told = self._document(smoothness, taus, progress)
+            told = self._document(smoothness, taus, orders, progress)
             if self.out is not None:
                 self._draw(told)
         sys.stdout.write(terminal.as_json(told) if as_json else loss_table.as_text(told))
         return 0
 
-    def _check(self) -> tuple[Smoothness, list[float]]:
-        """Check the options before anything is read; return smoothness and taus."""
+    def _check(self) -> tuple[Smoothness, list[float], list[float]]:
+        """Check the options before anything is read; return smoothness, taus and orders."""
         from p2p_sim.leakage.estimated_loss import Smoothness
         from p2p_sim.leakage.instance_loss import flip_of
         from p2p_sim.privacy.auditing.confidence_bounds import probability
+        from p2p_sim.privacy.bounds.bound import order
 
         if self.data is None:
             raise InputError("--data is missing: give the name of a data set, or a file")
@@ -123,12 +129,17 @@ class LeakageCommand(TableOptions):
             raise InputError(
                 f"--smoothness {self.smoothness}: give two numbers, exponent and constant, such as 0.5,0.2"
             )
-        return Smoothness(*parts), [] if self.tau is None else numbers_of("--tau", self.tau)
+        orders = [] if self.renyi is None else numbers_of("--renyi", self.renyi)
+        for each in orders:
+            order(each)
+        return Smoothness(*parts), [] if self.tau is None else numbers_of("--tau", self.tau), orders
 
-    def _document(self, smoothness: Smoothness, taus: list[float], progress: Any) -> dict[str, Any]:
+    def _document(
+        self, smoothness: Smoothness, taus: list[float], orders: list[float], progress: Any
+    ) -> dict[str, Any]:
         from p2p_sim.report import loss_table
 
-        found, about = self._estimated(smoothness, progress)
+        found, about, features = self._estimated(smoothness, orders, progress)
         progress("counting people", 0, 0)
         tuning = self._tuning(found)
         flip = self.flip
@@ -139,13 +150,20 @@ class LeakageCommand(TableOptions):
             about
             | loss_table.basis(found)
             | loss_table.document(found, flip, taus)
-            | {"tuning": tuning, "taus_asked": bool(taus), "out": self.out}
+            | {
+                "tuning": tuning,
+                "taus_asked": bool(taus),
+                "out": self.out,
+                "renyi": [loss_table.divergence(each, flip) for each in features],
+            }
         )
         return told | {"sentences": loss_table.sentences(told)}
 
-    def _estimated(self, smoothness: Smoothness, progress: Any) -> tuple[EstimatedLoss, dict[str, Any]]:
-        """Read the people, and estimate; return what is known of the data too."""
-        from p2p_sim.leakage import estimated_loss, nearest_neighbours
+    def _estimated(
+        self, smoothness: Smoothness, orders: list[float], progress: Any
+    ) -> tuple[EstimatedLoss, dict[str, Any], list[Renyi]]:
+        """Read the people, and estimate; return what is known of the data too, and divergences of features."""
+        from p2p_sim.leakage import estimated_loss, eta, nearest_neighbours, renyi
         from p2p_sim.learning.data import datasets
 
         assert self.data is not None
@@ -158,6 +176,8 @@ class LeakageCommand(TableOptions):
         if data.test is not None:
             x, y = x[~data.test], y[~data.test]
             notes.append(f"{int(data.test.sum()):,} rows of the set's own test part are left out.")
+        if data.ids:
+            notes.append(eta.told_ids(data.ids))
         k = min(max(50, len(y) // 200), 1000, max(1, len(y) - 1)) if self.k is None else self.k
         about = {
             "data": data.name, "source": data.source, "label": data.label, "positive": data.positive,
@@ -169,7 +189,10 @@ class LeakageCommand(TableOptions):
         found = estimated_loss.of_rows(
             scaled, y, k, smoothness=smoothness, confidence=self.confidence, progress=progress
         )
-        return found, about
+        if orders:
+            progress("telling labels apart by features", 0, 0)
+        each = 1 - (1 - self.confidence) / max(1, len(orders))
+        return found, about, [renyi.of_features(scaled, y, order, confidence=each) for order in orders]
 
     def _tuning(self, found: EstimatedLoss) -> dict[str, Any] | None:
         if self.at_most is None or self.above is None:

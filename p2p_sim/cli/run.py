@@ -235,7 +235,7 @@ class RunCommand(TableOptions):
             command = run_json.without_seed(self._repeat_command(chosen.protocol))
             log("started", {"command": command, "backend": self.backend, "version": version("p2p-sim")})
             draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
-            run = self._run(chosen.protocol, progress, draft, log)
+            run, held_out = self._run(chosen.protocol, progress, draft, log)
             warn_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
@@ -249,7 +249,7 @@ class RunCommand(TableOptions):
                 chosen.protocol, run.population, run.faults, self.delta
             )
             run.timings["privacy"] = time.perf_counter() - before
-            guessed = self._attacked(run, chosen.protocol, progress)
+            guessed = self._attacked(run, chosen.protocol, held_out, progress)
             progress("writing the run", 0, 0)
             log("phase", {"phase": "writing the run"})
             before = time.perf_counter()
@@ -271,7 +271,9 @@ class RunCommand(TableOptions):
         origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
         return under_way.asked(protocol, cut_off.options_of(self), origin, files, variables)
 
-    def _attacked(self, run: Run, protocol: Protocol, progress: Any) -> dict[str, Any] | None:
+    def _attacked(
+        self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any
+    ) -> dict[str, Any] | None:
         """Return what the learner guesses of the labels, as p2p-sim attack does; None where that is not asked for."""
         if not self.attack:
             return None
@@ -280,7 +282,7 @@ class RunCommand(TableOptions):
 
         before = time.perf_counter()
         learner = named_rows(protocol, [attack_table.LEARNER])
-        _, rows = attack_table.rows_of(run, learner, progress, must=False)
+        _, rows = attack_table.rows_of(run, learner, progress, must=False, held_out=held_out)
         run.timings["attack"] = time.perf_counter() - before
         command = shlex.join(run.notes["command"])
         return {"channels": "plain", "eta": attack_table.ETA, "command": command, "views": rows}
@@ -328,7 +330,10 @@ class RunCommand(TableOptions):
         if level != "none":
             print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
-    def _run(self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog) -> Run:
+    def _run(
+        self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog
+    ) -> tuple[Run, Population | None]:
+        """Run, and return the run with the people who were held out to test."""
         from p2p_sim.cli import run_plan
         from p2p_sim.learning import experiment
         from p2p_sim.plan import Crowd
@@ -344,14 +349,15 @@ class RunCommand(TableOptions):
             crowd = run_plan.synthetic(self, protocol)
             if crowd is not None:
                 run_plan.check(self, protocol, crowd, self.features or 0)
-            return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
+            return experiment.simulate(protocol, self.users, **people, progress=progress, **plan), None
         if self.population is not None:
             stored = self._stored()
             run_plan.check(self, protocol, Crowd.stored(stored), 0)
-            return experiment.among(protocol, stored, self.population, progress=progress, **plan)
+            return experiment.among(protocol, stored, self.population, progress=progress, **plan), None
         assert self.data is not None
         choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")
-        return experiment.learn(protocol, self.data, **choices, progress=progress, **plan).run
+        found = experiment.learn(protocol, self.data, **choices, progress=progress, **plan)
+        return found.run, found.examples.held_out() if self.attack else None
 
     def label_shares(self) -> list[float] | None:
         """Return the probability of each label of synthetic users; None where it is not said."""

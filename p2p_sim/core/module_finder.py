@@ -7,15 +7,18 @@ there, any other file would take the place of an installed package that is impor
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,41 @@ def find_own(module: str, folder: Path) -> None:
     if top in sys.stdlib_module_names:
         raise InputError(f"{top} is a module of Python's own: give the one in this folder another name")
     Own(str(folder), frozenset(_imported(top, folder))).open()
+
+
+def imported(name: str, what: str, kind: str) -> Any:
+    """Import what ``module:Name`` names, from the current folder or the path; raises InputError.
+
+    ``what``: what it should be, such as "protocol"; ``kind``: of which kind it is, such as "CLASS", for messages.
+    """
+    module, _, owner = name.partition(":")
+    how = f"give MODULE:{kind}, a module in this folder or installed"
+    try:
+        if "/" in module:
+            here = f"{Path(module).name.removesuffix('.py')}:{owner}"
+            raise InputError(f"a path is no module: go to its folder, and name it {here}")
+        module = module.removesuffix(".py")
+        find_own(module, Path.cwd())
+        return getattr(importlib.import_module(module), owner)
+    except InputError as error:
+        raise InputError(f"{what} {name!r}: {error}") from None
+    except ProtocolError as error:
+        raise InputError(f"{what} {name!r}: {error}") from error
+    except SyntaxError as error:
+        raise InputError(f"{what} {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{what} {name!r}: {error}; {how}") from error
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        raise InputError(
+            f"{what} {name!r}: importing it raises {in_one_line(error)}: mend the module"
+        ) from error
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return an error in one line, with the place that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{f': {text}' if text else ''} ({last.filename}, line {last.lineno})"
 
 
 def _elsewhere(name: str) -> ModuleSpec | None:

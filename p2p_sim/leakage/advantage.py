@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -144,12 +145,14 @@ class Baseline:
     """The best guess without messages: ``guess`` (n,) of each user, and what it is worth.
 
     ``expected``: its expected utility where P(y | x) is known, None where it is measured.  ``regret``: what a better
-    estimate of P(y | x) might add to it, at least 0; what it might add to an attack is not known.
+    estimate of P(y | x) might add to it, at least 0; what it might add to an attack is not known.  ``rivals``: guesses
+    (n,) of which one is the best, and ``guess`` was picked by other users' labels; empty where there is none but it.
     """
 
     guess: npt.NDArray[np.int64]
     expected: float | None = None
     regret: float = 0.0
+    rivals: tuple[npt.NDArray[np.int64], ...] = ()
 
 
 def measured(
@@ -170,50 +173,87 @@ def measured(
     what is alike in both, as the labels' chance, cancels.  ``groups``: as in ``intervals.of_mean``.  Shares of
     independent users have Clopper-Pearson intervals, all else those of means over groups.  No message is in the
     baseline, so its users are independent.  Where P(y | x) is known, the baseline is exact, and the utility is the
-    baseline plus the advantage.  The regret of the baseline lowers the lower end of the advantage and of the ratio, and
-    raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
+    baseline plus the advantage.  Otherwise intervals are of the advantage over the best of the baseline's rivals, and
+    of that one's utility, whichever it is.  The regret of the baseline lowers the lower end of the advantage and of the
+    ratio, and raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
 
     *Source:* Attacks 2023, section 3.2, measured; ``intervals``.
     *Assumes:* users of two groups do not depend on each other.
     """
-    row, sure = (
-        _interval_row(name, guess, baseline, y, utility, c, source, groups, basis) for c in (confidence, SURE)
-    )
-    return replace(row, least=Least(sure.utility.lower, sure.advantage.lower))
+    won, blind = utility[guess, y], utility[baseline.guess, y]
+    unknown = intervals.UNKNOWN
+    made = AttackRow(name, unknown, unknown, unknown, unknown, basis, source)
+    if baseline.expected is not None and baseline.expected > 0:
+        return _over_the_known(made, won, blind, baseline.expected, utility, confidence, groups)
+    rivals = [utility[each, y] for each in baseline.rivals] or [blind]
+    return _over_the_best(made, won, blind, rivals, baseline.regret, utility, confidence, groups)
 
 
-def _interval_row(
-    name: str,
-    guess: npt.NDArray[np.int64],
-    baseline: Baseline,
-    y: npt.NDArray[np.int64],
+def _over_the_known(
+    row: AttackRow,
+    won: Floats,
+    blind: Floats,
+    known: float,
     utility: Floats,
     confidence: float,
-    source: str,
     groups: Groups | None,
-    basis: Literal["measured", "lower"],
 ) -> AttackRow:
-    won, blind = utility[guess, y], utility[baseline.guess, y]
+    """Return the row with its figures, where the baseline is ``known`` exactly."""
+    largest, gained = float(utility.max()), intervals.spread(won - blind, groups)
+
+    def advantage(confidence: float) -> Interval:
+        found = intervals.within(gained.interval(confidence, largest), -largest, largest)
+        return intervals.within(found, -known, largest - known)
+
+    found, least = advantage(confidence), advantage(SURE).lower
+    ends = intervals.within(Interval(*(end + known for end in found)), 0.0, largest)
+    return replace(
+        row, utility=ends, baseline=intervals.exactly(known), advantage=found,
+        ratio=Interval(*(end / known for end in ends)), least=Least(max(0.0, least + known), least),
+    )  # fmt: skip
+
+
+def _over_the_best(
+    row: AttackRow,
+    won: Floats,
+    blind: Floats,
+    rivals: Sequence[Floats],
+    regret: float,
+    utility: Floats,
+    confidence: float,
+    groups: Groups | None,
+) -> AttackRow:
+    """Return the row with its figures, over the best of ``rivals``, of which ``blind`` was picked."""
     largest = float(utility.max())
-    advantage = intervals.within(
-        intervals.of_mean(won - blind, confidence, largest, groups), -largest, largest
+    gained = [intervals.spread(won - each, groups) for each in rivals]
+    value = float((won - blind).mean())
+
+    def advantage(confidence: float) -> Interval:
+        found = intervals.of_least(
+            [partial(each.interval, largest=largest) for each in gained], confidence, value
+        )
+        return intervals.shifted(intervals.within(found, -largest, largest), lower=regret)
+
+    without = intervals.of_largest(
+        [partial(_mean, each, utility) for each in rivals], confidence, float(blind.mean())
     )
-    if baseline.expected is not None and baseline.expected > 0:
-        known = baseline.expected
-        advantage = intervals.within(advantage, -known, largest - known)
-        ends = intervals.within(Interval(*(end + known for end in advantage)), 0.0, largest)
-        ratio = Interval(*(end / known for end in ends))
-        return AttackRow(name, ends, intervals.exactly(known), advantage, ratio, basis, source)
-    without = _mean(blind, utility, confidence, None)
-    ratio = intervals.of_ratio(won, blind, confidence, largest, groups)
-    return AttackRow(
-        name,
-        _mean(won, utility, confidence, groups),
-        intervals.within(intervals.shifted(without, upper=baseline.regret), 0.0, largest),
-        intervals.shifted(advantage, lower=baseline.regret),
-        _regretted(ratio, without.value, baseline.regret),
-        basis,
-        source,
+    times = [
+        partial(intervals.of_ratio, won, each, largest=largest, groups=groups)
+        for each in rivals
+        if each.any()
+    ]
+    ratio = (
+        intervals.of_least(times, confidence, float(won.mean() / blind.mean()))
+        if blind.any()
+        else intervals.UNKNOWN
+    )
+    return replace(
+        row,
+        utility=_mean(won, utility, confidence, groups),
+        baseline=intervals.within(intervals.shifted(without, upper=regret), 0.0, largest),
+        advantage=advantage(confidence),
+        ratio=_regretted(ratio, without.value, regret),
+        least=Least(_mean(won, utility, SURE, groups).lower, advantage(SURE).lower),
     )
 
 
@@ -243,7 +283,7 @@ def refused(name: str, why: str) -> AttackRow:
     return AttackRow(name, unknown, unknown, unknown, unknown, "refused", "", why)
 
 
-def _mean(values: Floats, utility: Floats, confidence: float, groups: Groups | None) -> Interval:
+def _mean(values: Floats, utility: Floats, confidence: float, groups: Groups | None = None) -> Interval:
     if groups is None and bool(np.isin(utility, (0.0, 1.0)).all()):
         return intervals.of_share(int(values.sum()), len(values), confidence)
     largest = float(utility.max())

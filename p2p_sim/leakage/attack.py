@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,19 +17,22 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, doubt_of, returned_by_learner
+from p2p_sim.leakage.attacker_names import OPTIMAL, SHIPPED, OwnAttacker, named
+from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import canary_attack
 from p2p_sim.leakage.dependence import groups_of
 from p2p_sim.leakage.eta import Eta
+from p2p_sim.leakage.held_out import from_others
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
+from p2p_sim.learning.data.description import ids_among
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
-NAMES = (*ATTACKERS, CANARIES)
-"""Attackers by name."""
+NAMES = (*SHIPPED, CANARIES)
+"""Attackers by name; one's own have others."""
 
 WITHIN = (
     "P(y | x) is estimated from the one crowd whose messages she reads, so that they seem to tell her less"
@@ -43,11 +46,12 @@ def attack(
     *,
     eta: str | Floats | Eta = "knn",
     utility: str | Floats = "0/1",
-    attackers: Sequence[str] | None = None,
+    attackers: Sequence[str | OwnAttacker] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     channels: str = "plain",
     protocol: Protocol | None = None,
+    held_out: Population | None = None,
     progress: Asked = None,
 ) -> LabelInference:
     """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
@@ -59,8 +63,11 @@ def attack(
     there are others; "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
     ``Eta``, which also says whether labels were really drawn by it.
     ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess, or a matrix u(guess, truth) (k, k) of finite
-    numbers of at least 0.  ``attackers``: some of ``NAMES``; None: all but
+    numbers of at least 0.  ``attackers``: some of ``NAMES``, and functions of one's own, or their names,
+    "module:function" (``attacker_names``); None: all of ``NAMES`` but
     "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
+    ``held_out``: people who are not in the run, such as a test part; where the users of the run are one crowd, whose
+    messages tell of everybody's labels, "knn", "model" and "prior" are estimated from their labels instead.
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
 
@@ -79,9 +86,12 @@ def attack(
     seen = run.view(view, channels=channels, protocol=protocol)
     tell("estimating P(y | x)", 0, 0)
     groups = groups_of(program, people)
-    belief = _belief(eta, run, program, people, seed, tell, groups)
-    estimated = isinstance(eta, str) and not belief.exact
-    within = estimated and groups is not None and not priors.several(groups)
+    crowd = groups is not None and not priors.several(groups)
+    belief = _of_others(eta, run, program, people, seed, held_out) if crowd else None
+    within = crowd and belief is None and isinstance(eta, str)
+    if belief is None:
+        belief = _belief(eta, run, program, people, seed, tell, groups)
+    within = within and not belief.exact
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     belief = belief.knowing(np.flatnonzero(own), people.y[own])
     victims = np.flatnonzero(~own)
@@ -156,7 +166,7 @@ class _Table:
 
 
 def _attacked(
-    chosen: Sequence[str],
+    chosen: Mapping[str, Attacker | None],
     knowledge: Knowledge,
     table: _Table,
     tell: Progress,
@@ -169,13 +179,13 @@ def _attacked(
     rows: list[AttackRow] = []
     best: Guesses | None = None
     whom = knowledge.protocol, table.people, knowledge.view.name
-    for i, name in enumerate(chosen):
+    for i, (name, attacker) in enumerate(chosen.items()):
         tell(f"{name} attack", i, len(chosen))
         try:
-            if name == CANARIES:
+            if attacker is None:
                 rows.append(canary_attack(run, *whom, knowledge.eta, table.confidence, seed))
                 continue
-            guesses = ATTACKERS[name](knowledge)
+            guesses = attacker(knowledge)
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
             continue
@@ -191,14 +201,26 @@ def _attacked(
     return rows, best
 
 
-def _chosen(attackers: Sequence[str] | None) -> Sequence[str]:
+def _chosen(attackers: Sequence[str | OwnAttacker] | None) -> dict[str, Attacker | None]:
+    """Return the attackers by name, the shipped ones first; None stands for the canaries, who are no such function."""
     if attackers is None:
-        return tuple(ATTACKERS)
-    given = [attackers] if isinstance(attackers, str) else list(attackers)
-    unknown = [name for name in given if name not in NAMES]
+        return dict(SHIPPED)
+    given = [attackers] if isinstance(attackers, str) or callable(attackers) else list(attackers)
+    unknown = [each for each in given if isinstance(each, str) and ":" not in each and each not in NAMES]
     if unknown or not given:
-        raise InputError(f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}")
-    return [name for name in NAMES if name in given]
+        raise InputError(
+            f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}, or of your own, functions or "
+            "MODULE:FUNCTION"
+        )
+    found: dict[str, Attacker | None] = {}
+    for each in given:
+        name, attacker = (CANARIES, None) if each == CANARIES else named(each)
+        if name in found and not isinstance(each, str):
+            raise InputError(f"attackers: two functions are called {name}; give each a name of its own")
+        found[name] = attacker
+    return dict(
+        sorted(found.items(), key=lambda item: NAMES.index(item[0]) if item[0] in NAMES else len(NAMES))
+    )
 
 
 def _program(run: Run, protocol: Protocol | None) -> Protocol:
@@ -232,11 +254,43 @@ def _belief(
 ) -> Eta:
     labels = program.label_count()
     if isinstance(eta, str):
-        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell, groups)
+        found = priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell, groups)
+        return _telling_of_ids(found, eta, run, people)
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
         return eta
     return Eta(priors.checked(eta, people.users, labels), "an array that was given")
+
+
+def _of_others(
+    eta: str | Floats | Eta,
+    run: Run,
+    program: Protocol,
+    people: Population,
+    seed: int,
+    others: Population | None,
+) -> Eta | None:
+    """Return P(y | x) by the labels of people who are not in the run; None where that was not asked for."""
+    if others is None or not isinstance(eta, str) or eta not in ("knn", "model", "prior"):
+        return None
+    found = from_others(eta, people, others, program.label_count(), seed)
+    return None if found is None else _telling_of_ids(found, eta, run, people)
+
+
+def _telling_of_ids(found: Eta, eta: str, run: Run, people: Population) -> Eta:
+    """Return an estimate whose source names the features that look like ids, if it goes by features."""
+    ids = _ids(run, people) if eta in ("knn", "model") else []
+    return replace(found, source=f"{found.source}; {priors.told_ids(ids)}") if ids else found
+
+
+def _ids(run: Run, people: Population) -> list[str]:
+    """Return the features that look like ids: by name, of a data set, otherwise by number from 0."""
+    if people.x is None:
+        return []
+    data = run.notes.get("data")
+    if data is not None:
+        return list(data.get("ids", ()))
+    return [f"column {j}" for j in ids_among(people.x)]
 
 
 def _per_user(guesses: Guesses, belief: Eta, people: Population, victims: npt.NDArray[np.int64]) -> PerUser:

@@ -248,8 +248,3 @@ def _chances(predicted: metrics.Predicted, labels: int) -> Floats:
 
 
 Attacker = Callable[[Knowledge], Guesses]
-
-PRIOR, SIMPLE, OPTIMAL = "prior", "simple-prediction", "optimal"
-
-ATTACKERS: dict[str, Attacker] = {PRIOR: prior, SIMPLE: simple_prediction, OPTIMAL: optimal}
-"""Attackers by name, the weakest first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +15,9 @@ from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import Floats
 
 Ints = npt.NDArray[np.int64]
+
+RULED_OUT = 1e-7
+"""How often the best guess is among those that are ruled out."""
 
 EXTRAPOLATED = 1 / (2**0.5 - 1)
 """If a loss falls as c / sqrt(n), what is left at n is so many times what was gained from n/2 to n: 2.41."""
@@ -30,10 +35,12 @@ def without_messages(
 ) -> Baseline:
     """Return the best guess without messages of the ``victims`` (rows), and what it may fall short of the very best.
 
-    Where P(y | x) is known, that of Bayes, and its expectation is exact.  Otherwise of several guesses the one that
-    does best on these users' true labels: Bayes by the estimate, always the same label, the shares of the user's
-    cluster, and with ``features`` what a logistic regression says that was trained on the true labels of the other half
-    of the users, as the simple prediction attack trains one on released labels.
+    Where P(y | x) is known, that of Bayes, and its expectation is exact.  Otherwise one of several: Bayes by the
+    estimate, always the same label, the shares of the user's cluster, and with ``features`` what a logistic regression
+    says that was trained on the true labels of the other half of the users, as the simple prediction attack trains one
+    on released labels.  Each half of the victims is guessed by what does best on the true labels of the other half: the
+    best on the same users would be better on them than it is, and messages would seem to add less.  ``rivals``: the
+    guesses of which one may be the best, for intervals that hold whichever it is.
 
     So it is the best guess that this attacker's estimate of P(y | x) and such simple models allow.  Where all of them
     are wrong alike, a better P(y | x) has a higher baseline, and part of what then looks like the advantage of messages
@@ -53,21 +60,44 @@ def without_messages(
         return Baseline(bayes, float((rows @ gains.T).max(axis=1).mean()))
     guesses = [bayes, *_others(people, gains, victims, features, seed, groups)]
     worth = [float(gains[guess, truth].mean()) for guess in guesses]
-    best = int(np.argmax(worth))
+    first = int((bayes == bayes[0]).all())  # always the same label, so it is among the guesses once more
+    picked = _picked(guesses[first:], gains, truth, seed)
+    rivals = _rivals(guesses[first:], worth[first:], float(gains.max()))
     if belief.from_half is None:
-        return Baseline(guesses[best])
+        return Baseline(picked, rivals=rivals)
     coarse = float(gains[decide(belief.from_half[victims], gains), truth].mean())
     left = max(0.0, worth[0] - coarse) * EXTRAPOLATED
-    return Baseline(guesses[best], regret=max(0.0, worth[0] + left - worth[best]))
+    return Baseline(picked, regret=max(0.0, worth[0] + left - max(worth)), rivals=rivals)
+
+
+def _picked(guesses: list[Ints], gains: Floats, truth: Ints, seed: int) -> Ints:
+    """Return for each half of the users the guess that does best on the other half; ties go to the first."""
+    picked = guesses[0].copy()
+    first, second = priors.halves(len(truth), seed)
+    for mine, other in ((first, second), (second, first)):
+        if len(other):
+            best = max(guesses, key=lambda guess: float(gains[guess[other], truth[other]].mean()))
+            picked[mine] = best[mine]
+    return picked
+
+
+def _rivals(guesses: list[Ints], worth: list[float], largest: float) -> tuple[Ints, ...]:
+    """Return the guesses that may be the best: all but those that are surely worse on these users.
+
+    *Source:* docs/label-inference.md, "The baseline"; Hoeffding 1963, of the difference of any two.
+    *Assumes:* users who are independent given features: no message is in these guesses.
+    """
+    count = len(guesses)
+    strays = largest * math.sqrt(2 * math.log(count**2 / RULED_OUT) / len(guesses[0]))
+    best = max(worth)
+    return tuple(guess for guess, each in zip(guesses, worth, strict=True) if each >= best - 2 * strays)
 
 
 def _others(
     people: Population, gains: Floats, victims: Ints, features: bool, seed: int, groups: Ints | None
 ) -> list[Ints]:
     labels = len(gains)
-    # of all users, hers too: where labels are as frequent, the label that others have more often is hers less often
-    constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
-    guesses = [np.full(len(victims), constant)]
+    guesses = [np.broadcast_to(np.int64(label), len(victims)) for label in range(labels)]
     if people.clusters is not None and len(people.sizes) > 1:
         shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed, groups)
         guesses.append(decide(shares.rows, gains)[victims])

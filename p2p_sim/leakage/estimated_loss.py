@@ -120,6 +120,18 @@ class EstimatedLoss:
         value = instance_loss.nu_max(self.smallest.value, self.largest.value, self.prior.value, flip)
         return Interval(low, value, high)
 
+    def nu_max_within(self, radius: float, flip: float) -> tuple[float, float]:
+        """Return between which losses in nats the largest lies if sup eta and inf eta are so near their estimates.
+
+        radius from 0 to 1, as ``theorem1`` returns it; the prior is taken as it is estimated, as there.  Raises
+        InputError.  *Source:* Pitfalls 2021, Theorem 1 put into ``nu_max``.
+        """
+        near = real("radius", radius, 0.0, 1.0)
+        least, most = (
+            (max(0.0, end.value - near), min(1.0, end.value + near)) for end in (self.smallest, self.largest)
+        )
+        return instance_loss.nu_max_between(least, most, (self.prior.value, self.prior.value), flip)
+
     def above(self, tau: float, flip: float) -> Interval:
         """Return J(tau), the share of the population with an expected loss above ``tau`` nats.  Raises InputError.
 

@@ -24,6 +24,7 @@ from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.leakage.intervals import Groups
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.leakage.nearest_neighbours import label_shares, largest_group, scaled
+from p2p_sim.learning.data.tables import listing
 from p2p_sim.privacy.bounds.bound import laws
 from p2p_sim.progress import Asked
 
@@ -32,6 +33,12 @@ KINDS = ("knn", "model", "prior", "true")
 
 APPROXIMATE_FROM = 100_000
 """Rows above which neighbours are searched approximately, where pynndescent is installed (extra ``leakage``)."""
+
+FEW_NEIGHBOURS = 60
+"""So many an approximate search finds well and quickly."""
+
+MODEL = "logistic-regression"
+"""The model of "model"."""
 
 FOLDS = 5
 
@@ -42,7 +49,6 @@ _SLACK = 1e-6
 _CHUNK = 20_000
 _FEW_COLUMNS = 8  # up to which a tree finds neighbours at once
 _FEW_ALIKE = 1000  # of a group, up to which a tree finds others beyond it quickly
-_FEW_NEIGHBOURS = 60  # that an approximate search is good and quick for
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +271,7 @@ def modelled(
     x: npt.NDArray[Any],
     y: npt.NDArray[Any],
     labels: int,
-    model: str = "logistic-regression",
+    model: str = MODEL,
     seed: int = 0,
     groups: Groups | None = None,
 ) -> Eta:
@@ -294,6 +300,12 @@ def modelled(
         for folds in (min(FOLDS, rarest // 2), 2)
     )
     return Eta(rows, f"{model}, calibrated, never trained on the user herself", from_half=coarse)
+
+
+def told_ids(names: Sequence[str]) -> str:
+    """Return what is said of features that look like ids, by which people are compared."""
+    are = "look like ids" if len(names) > 1 else "looks like an id"
+    return f"among the features {listing(tuple(names), 6)} {are}, which tells nothing of others: leave it out by --drop"
 
 
 def of_population(
@@ -373,17 +385,26 @@ def _search(n: int, columns: int, group: int, seed: int, progress: Asked) -> tup
     ) -> Floats:
         return label_shares(x, y, count, groups=groups, labels=labels, progress=progress)
 
-    if n <= APPROXIMATE_FROM or group > _FEW_NEIGHBOURS // 2:
+    if n <= APPROXIMATE_FROM or group > FEW_NEIGHBOURS // 2:
         return exact, "found exactly", n
+    if not searched_approximately(n, columns):
+        return exact, "found exactly (with the extra leakage it would be faster, and approximate)", n
+    return (
+        _of_places(_approximately, seed, FEW_NEIGHBOURS),
+        "found approximately by pynndescent",
+        FEW_NEIGHBOURS,
+    )
+
+
+def searched_approximately(n: int, columns: int) -> bool:
+    """Whether neighbours among ``n`` rows are searched approximately: of many, in many columns, if it is installed."""
+    if n <= APPROXIMATE_FROM or columns <= _FEW_COLUMNS:
+        return False
     try:
         import pynndescent  # noqa: F401
     except ImportError:
-        return exact, "found exactly (with the extra leakage it would be faster, and approximate)", n
-    return (
-        _of_places(_approximately, seed, _FEW_NEIGHBOURS),
-        "found approximately by pynndescent",
-        _FEW_NEIGHBOURS,
-    )
+        return False
+    return True
 
 
 Places = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
@@ -417,7 +438,7 @@ def _of_places(
         few = min(count + largest_group(groups), len(y), most + 1)
         nearest_of, codes, of = build(x[shuffled], few, seed), y[shuffled], groups[shuffled]
         found = np.empty((len(y), labels))
-        step = max(1, _CHUNK * _FEW_NEIGHBOURS // max(few, _FEW_NEIGHBOURS))
+        step = max(1, _CHUNK * FEW_NEIGHBOURS // max(few, FEW_NEIGHBOURS))
         for low in range(0, len(y), step):
             who = np.arange(low, min(low + step, len(y)))
             places = nearest_of(who)
@@ -432,6 +453,42 @@ def _of_places(
     return shares
 
 
+def calibrated(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], at: npt.NDArray[Any], labels: int, model: str = MODEL
+) -> Floats:
+    """Return probabilities (m, labels) at rows ``at`` (m, d) of a calibrated classifier of ``x`` (n, d), ``y`` (n,).
+
+    1/n of the class shares is mixed in, so that no label is ruled out; where two labels have not two rows each, they
+    are all there is.
+    """
+    codes = np.asarray(y, np.int64)
+    rows = _calibrated(x, codes, at, labels, model)
+    mixed = (1 - 1 / len(y)) * rows + shares_of(codes, labels) / len(y)
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True), np.float64)
+
+
+def _calibrated(
+    x: npt.NDArray[Any], codes: npt.NDArray[np.int64], at: npt.NDArray[Any], labels: int, model: str
+) -> Floats:
+    import warnings
+
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.exceptions import ConvergenceWarning
+
+    from p2p_sim.learning.training.models import make, one_thread
+
+    counts, rows = np.bincount(codes, minlength=labels), np.zeros((len(at), labels))
+    least = int(counts[counts > 0].min())
+    if np.count_nonzero(counts) < 2 or least < 2:  # too few for a model
+        rows[:] = shares_of(codes, labels)
+        return rows
+    with warnings.catch_warnings(), one_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # calibration makes up for it
+        fitted = CalibratedClassifierCV(make(model), cv=max(2, min(3, least))).fit(x, codes)
+        rows[:, fitted.classes_] = fitted.predict_proba(at)
+    return rows
+
+
 def _cross_fitted(
     x: npt.NDArray[Any],
     y: npt.NDArray[Any],
@@ -441,31 +498,14 @@ def _cross_fitted(
     seed: int,
     groups: Groups | None,
 ) -> Floats:
-    import warnings
-
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    from p2p_sim.learning.training.models import make, one_thread
 
     codes, rows = np.asarray(y, np.int64), np.zeros((len(y), labels))
     folds = max(2, folds if groups is None else min(folds, len(np.unique(groups))))
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     parts = kind(folds, shuffle=True, random_state=seed % 2**32)
     for train, test in parts.split(x, codes, groups):
-        if not len(test):
-            continue
-        counts = np.bincount(codes[train], minlength=labels)
-        if (
-            np.count_nonzero(counts) < 2 or counts[counts > 0].min() < 2
-        ):  # what is left is too few for a model
-            rows[test] = shares_of(codes[train], labels)
-            continue
-        inner = max(2, min(3, int(counts[counts > 0].min())))
-        with warnings.catch_warnings(), one_thread():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # calibration makes up for it
-            fitted = CalibratedClassifierCV(make(model), cv=inner).fit(x[train], codes[train])
-            rows[np.ix_(test, fitted.classes_)] = fitted.predict_proba(x[test])
+        if len(test):
+            rows[test] = _calibrated(x[train], codes[train], x[test], labels, model)
     mixed = (1 - 1 / len(y)) * rows + shares_of(y, labels) / len(y)
     return np.asarray(mixed / mixed.sum(axis=1, keepdims=True), np.float64)

@@ -17,6 +17,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing.confidence_bounds import probability
 from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.bounds.bound import Bound, Renyi, fails, order, real, whole
+from p2p_sim.privacy.law import Law
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,6 +77,70 @@ def _normal(name: str, mean: Any, covariance: Any) -> tuple[Floats, Floats]:
     return middle, spread
 
 
+CASES = 64
+"""Of a view whose law depends on others' labels in more ways, the outcomes are not listed: it would take long."""
+
+Outcomes = tuple[Floats, Floats]
+"""Logarithms of the probabilities of all outcomes under label 0 and under label 1."""
+
+
+def cases_of(law: Law) -> list[Outcomes] | None:
+    """Return the outcomes of each case that a view may face; None where they are not listed, or are too many."""
+    if law.slow or law.noise() is not None or len(alternatives := law.alternatives()) > CASES:
+        return None
+    listed = [case.outcomes() for case in alternatives]
+    found = [(np.asarray(p, np.float64), np.asarray(q, np.float64)) for p, q in filter(None, listed)]
+    return found if len(found) == len(listed) else None
+
+
+def of_cases(law: Law, cases: list[Outcomes] | None, order_: Any) -> Renyi | None:
+    """Return the largest D_order of what a view sees under two labels, in both directions, of its law.
+
+    ``cases``: as ``cases_of`` returns them.  Exact by the outcomes, or in closed form for Gaussian and Laplace noise;
+    otherwise the law's pure epsilon bounds the divergence of every order.  None where that is infinite, and nothing is
+    known.  order_ > 1.  Raises InputError.
+    *Source:* Release 2023, Definition 3.1; ``gaussians``, ``laplace``; a divergence grows with its order, up to the
+    pure epsilon (Mironov 2017, section 3).
+    """
+    alpha, noise = order(order_), law.noise()
+    if noise is not None:
+        return (
+            laplace(noise.ratio, alpha)
+            if noise.kind == "laplace"
+            else gaussians(noise.ratio, 1.0, 0.0, 1.0, alpha)
+        )
+    if cases is not None:
+        value = max(_of_logs(*sides, alpha) for p, q in cases for sides in ((p, q), (q, p)))
+        why = "infinite: what the view sees may rule a label out" if math.isinf(value) else ""
+        return Renyi(value, alpha, True, why, f"{release2023.PAPER}, Definition 3.1", "exact")
+    pure = law.pure_bracket().upper
+    if math.isinf(pure):
+        return None
+    return Renyi(pure, alpha, True, "", "at most the pure epsilon of the view", "upper")
+
+
+def _of_logs(first: Floats, second: Floats, alpha: float) -> float:
+    """Return D_alpha of two laws by the logarithms of their probabilities, which may be far below what floats hold."""
+    from scipy.special import logsumexp
+
+    support = np.isfinite(first)
+    if not bool(np.isfinite(second[support]).all()):
+        return math.inf
+    total = float(logsumexp(alpha * first[support] - (alpha - 1) * second[support]))
+    return max(0.0, total / (alpha - 1))
+
+
+def laplace(ratio: Any, order_: Any) -> Renyi:
+    """Return D_order of Laplace noise and the same moved by ``ratio`` >= 0 of its scales, exactly.
+
+    order_ > 1.  Raises InputError.  *Source:* Mironov 2017, Proposition 6.
+    """
+    alpha, far = order(order_), real("ratio", ratio, 0.0)
+    near = math.log(alpha / (2 * alpha - 1)) + (alpha - 1) * far
+    value = float(np.logaddexp(near, math.log((alpha - 1) / (2 * alpha - 1)) - alpha * far)) / (alpha - 1)
+    return Renyi(max(0.0, value), alpha, True, "", "Mironov 2017, Proposition 6", "exact")
+
+
 def variational(
     first: npt.ArrayLike, second: npt.ArrayLike, order_: Any, *, seed: int = 0, confidence: float = 0.95
 ) -> Renyi:
@@ -124,7 +189,7 @@ def _log_ratios(train: Sequence[Floats], test: Sequence[Floats]) -> tuple[list[F
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-    square = PolynomialFeatures(2, include_bias=False) if train[0].shape[1] <= 60 else "passthrough"
+    square = PolynomialFeatures(2, include_bias=False) if train[0].shape[1] <= SQUARED else "passthrough"
     model = make_pipeline(StandardScaler(), square, StandardScaler(), LogisticRegression(max_iter=1000))
     model.fit(np.vstack(train), np.repeat([1, 0], [len(each) for each in train]))
     prior = math.log(
@@ -154,6 +219,38 @@ def _mean_bound(
     width = math.sqrt(2 * float(values.var(ddof=1)) * log / n) + 7 * room * log / (3 * (n - 1))
     middle = float(values.mean())
     return max(ends[0], middle - width) if side == "lower" else min(ends[1], middle + width)
+
+
+SAMPLE = 20_000
+"""People of each label who are enough for the discriminator of ``of_features``."""
+
+SQUARED = 60
+"""Columns up to which a discriminator looks at squares and products, too."""
+
+_NUMBERS = 8_000_000  # that it looks at of each label, at most
+
+
+def of_features(
+    x: npt.ArrayLike, y: npt.ArrayLike, order_: Any, *, seed: int = 0, confidence: float = 0.95
+) -> Renyi:
+    """Estimate from below by how much features tell two labels apart: the larger D_order of the two directions.
+
+    ``x`` (n, d), ``y`` (n,) of 0 and 1, at least 20 rows of each, of which ``SAMPLE``, of wide tables fewer, are drawn
+    by ``seed`` if there are more.  Otherwise as ``variational``, whose errors are shared by the directions.
+    *Source:* Release 2023, Section 8.  *Assumes:* people are drawn independently.
+    """
+    table, labels = np.asarray(x), np.asarray(y)
+    stream, columns = np.random.default_rng(whole("seed", seed, 0)), table.shape[1]
+    looked_at = columns * (columns + 3) // 2 if columns <= SQUARED else columns
+    most = min(SAMPLE, max(20, _NUMBERS // looked_at))
+    sides = []
+    for label in (1, 0):
+        rows = np.flatnonzero(labels == label)
+        sides.append(table[stream.choice(rows, most, replace=False) if len(rows) > most else rows])
+    each = 1 - (1 - probability("confidence", confidence)) / 2
+    ones, zeros = sides
+    both = [variational(p, q, order_, seed=seed, confidence=each) for p, q in ((ones, zeros), (zeros, ones))]
+    return max(both, key=lambda found: found.epsilon)
 
 
 def to_epsilon(divergences: Renyi | Sequence[Renyi], delta: Any) -> Bound:

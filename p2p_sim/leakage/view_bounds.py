@@ -16,7 +16,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage import intervals
+from p2p_sim.leakage import intervals, renyi
 from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
 from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
 from p2p_sim.leakage.eta import shares_of
@@ -25,7 +25,7 @@ from p2p_sim.learning.training.losses import law_of
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
-from p2p_sim.privacy.bounds.bound import Figure
+from p2p_sim.privacy.bounds.bound import Basis, Figure
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import label_noise
 from p2p_sim.privacy.setting import LEARNER
@@ -35,6 +35,14 @@ ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 DEVIATIONS = 4.0
 """Labels whose likeness within groups is above so many standard deviations are not independent given P(y | x)."""
+
+SHOWN = (2.0, 8.0)
+"""Orders whose Renyi divergence is shown."""
+
+DELTA = 1e-6
+"""At which Renyi divergences are converted to an epsilon."""
+
+ESTIMATED = "P(label | features) is estimated here, and it is of the law by which labels are drawn"
 
 ALIKE = (
     "labels of users whose messages are mixed are alike beyond what the attacker thinks of them, so that messages tell "
@@ -91,8 +99,8 @@ class Question:
 def bounds(question: Question) -> tuple[Figure, ...]:
     """Return the bounds of the advantage that apply; where there is no law, one that does not hold and says why.
 
-    *Source:* Attacks 2023, Theorems 2 and 3; Unified 2023, Theorems 3.3, 3.4, 3.7, 6.4 and Lemma A.1; Release 2023,
-    Theorem 5.2; as docs/laws.md has them.
+    *Source:* Attacks 2023, Theorems 2 and 3; Unified 2023, Theorems 3.3 to 3.5, 3.7, 6.4, Lemmas 3.6 and A.1; Release
+    2023, Theorem 5.2; as docs/laws.md has them.
     *Assumes:* labels independent of each other given P(y | x); the trust of the view's law.
     """
     try:
@@ -102,9 +110,10 @@ def bounds(question: Question) -> tuple[Figure, ...]:
     found = _of_bags(question, None if law.law is None else law)
     if law.law is not None:
         found = [*_of_law(question, law), *_of_response(question), *found, *_of_release(question, law)]
+    divergences = _of_divergences(law)
     if _alike(question):
         found = [replace(bound, holds=False, why=ALIKE) for bound in found]
-    return tuple(found) if law.law is not None else (_no_law(law.why), *found)
+    return (*found, *divergences) if law.law is not None else (_no_law(law.why), *found)
 
 
 def _alike(question: Question) -> bool:
@@ -190,18 +199,32 @@ def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
 
 
 def _of_response(question: Question) -> list[Figure]:
-    """Return the exact advantage against binary randomized response."""
+    """Return the exact advantage against each user's own randomized report: of any law, and of binary flips."""
     channel = channel_of(question)
-    if channel is None or len(channel) != 2 or question.utility != "0/1" or not question.exact:
+    if channel is None or question.utility != "0/1":
         return []
+    lemma, theorem = (f"{unified2023.PAPER}, {name}" for name in ("Lemma 3.6", "Theorem 3.7"))
+    found = enumerated(question)
+    if found is None:
+        return [_silent(lemma, ESTIMATED), _silent(theorem, ESTIMATED)]
+    one = f"{lemma}: as of one user's report, by Theorem 3.3, whatever number of users"
+    figures = [Figure(float(found.advantage.mean()), ADVANTAGE, True, "", one, "exact")]
     lie = channel[0, 1]
-    if not 0 < lie <= 0.5 or channel[1, 0] != lie:
-        return []
-    return [unified2023.rr_advantage(question.eta[question.victims, 1], math.log1p(-lie) - math.log(lie))]
+    if len(channel) != 2 or channel[1, 0] != lie or not 0 < lie <= 0.5:
+        return [*figures, _silent(theorem, "it is of two labels that are flipped with one probability")]
+    return [
+        *figures,
+        unified2023.rr_advantage(question.eta[question.victims, 1], math.log1p(-lie) - math.log(lie)),
+    ]
+
+
+def _silent(source: str, why: str) -> Figure:
+    """Return a figure of a theorem on this mechanism whose condition fails."""
+    return Figure(math.nan, ADVANTAGE, False, why, source, "exact")
 
 
 def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
-    """Return what holds of proportions of bags: exact ones (Theorems 3.3, 3.4, Lemma A.1), or noisy ones (6.4)."""
+    """Return what holds of proportions of bags: exact ones (Theorems 3.3 to 3.5), or noisy ones (6.4)."""
     bags = bags_of(question.protocol, question.people)
     if bags is None or question.utility != "0/1" or not question.learner_alone or len(question.gains) != 2:
         return []
@@ -214,19 +237,37 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
         return _of_noisy_bags(
             question, epsilon, variance, 1.0 if law is None else law.delta_bracket(0.0).upper
         )
+    return _of_exact_bags(question, bags, ones, variance)
+
+
+def _of_exact_bags(
+    question: Question, bags: npt.NDArray[np.int64], ones: Floats, variance: float
+) -> list[Figure]:
+    """Return Theorems 3.3 to 3.5, and where one does not apply, why; ``variance``: E[eta (1 - eta)], at most."""
     sizes = np.bincount(bags)
-    smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
-    found = []
+    sizes = sizes[sizes > 0]
+    smallest, share = int(sizes.min()), float(question.truth.mean())
+    third, fourth = (f"{unified2023.PAPER}, Theorem {name}" for name in ("3.3", "3.4"))
+    if not question.exact:
+        found = [_silent(third, ESTIMATED)]
+    elif float((sizes.astype(np.float64) ** 2).sum()) > _EXACT_BAGS:
+        found = [_silent(third, "bags are so large that it would take long")]
+    else:
+        found = [_over_bags(question.eta[:, 1], bags)]
     if question.alike:
         p = float(ones[0]) if question.exact else _nearest_half(question.truth)
         found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
         if question.exact and int(sizes.max()) == smallest:
             found.append(unified2023.theorem3_4_exact(p, smallest))
+    else:
+        found.append(_silent(fourth, "it is of labels that features do not tell apart"))
+    mean_size = len(question.truth) / len(sizes)
+    surely = variance if question.exact else intervals.of_mean((ones - question.truth) ** 2, SURE, 1.0).upper
+    figure = unified2023.theorem3_5(min(surely, 0.25), mean_size)
+    found.append(replace(figure, parameters={"bag_size": mean_size}))
     if smallest >= 2:
         figure = unified2023.lemma_a1(min(variance, 0.25), share, smallest)
         found.append(replace(figure, parameters={"bag_size": smallest}))
-    if question.exact and float((sizes.astype(np.float64) ** 2).sum()) <= _EXACT_BAGS:
-        found.append(_over_bags(question.eta[:, 1], bags))
     return found
 
 
@@ -292,3 +333,29 @@ def _of_release(question: Question, law: PrivacyProfile) -> list[Figure]:
         return []
     found = [release2023.theorem5_2_sharpest(order, at, common) for order, at in divergences]
     return [min(found, key=lambda figure: figure.value)]
+
+
+def _of_divergences(law: PrivacyProfile) -> list[Figure]:
+    """Return Renyi divergences of what the view sees under two labels, and the epsilon that those of all orders give.
+
+    *Source:* Release 2023, Definition 3.1, by the view's law; Canonne, Kamath and Steinke 2020, Proposition 12.
+    """
+    if law.law is None or law.basis not in ("exact", "upper"):
+        return []
+    cases = renyi.cases_of(law.law)
+    found = {order: renyi.of_cases(law.law, cases, order) for order in (*SHOWN, *ORDERS)}
+    known = [each for each in found.values() if each is not None]
+    if not known:
+        return []
+    basis: Basis = "upper" if law.basis == "upper" else known[0].basis
+    shown = [
+        Figure(
+            each.epsilon if math.isfinite(each.epsilon) else math.nan, f"Rényi divergence of order {order:g}, nats",
+            math.isfinite(each.epsilon), each.why, f"{each.source}; {law.source}", basis,
+        )
+        for order in SHOWN if (each := found[order]) is not None
+    ]  # fmt: skip
+    bound = renyi.to_epsilon(known, DELTA)
+    quantity = f"ε at δ = {DELTA:g}, by Rényi divergences"
+    value = bound.epsilon if bound.holds else math.nan
+    return [*shown, Figure(value, quantity, bound.holds, bound.why, bound.source, "upper")]

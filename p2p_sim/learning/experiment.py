@@ -134,6 +134,10 @@ class Examples:
     about: dict[str, Any]
     timings: dict[str, float] = field(default_factory=dict)
 
+    def held_out(self) -> Population | None:
+        """Return the people of the test rows, who are in no run; None without any."""
+        return Population.from_arrays(y=self.y_test, x=self.x_test) if len(self.y_test) else None
+
 
 @dataclass(frozen=True)
 class Result:
@@ -269,6 +273,8 @@ def gather(
         facts["classes_from"] = data.classes_from
     if data.kept is not None:
         facts["left_out"] = data.rows_in_file - len(data.y)
+    if data.ids:
+        facts["ids"] = list(data.ids)
     if data.classes_from == "inferred":
         warnings.warn(INFERRED.format(label=data.label, classes=listing(data.classes, 6)), stacklevel=2)
     divided = time.perf_counter()

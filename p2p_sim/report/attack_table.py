@@ -10,7 +10,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage.advantage import ADVANTAGE, CANARIES, PROVEN, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
-from p2p_sim.leakage.attackers import OPTIMAL, PRIOR
+from p2p_sim.leakage.attacker_names import OPTIMAL, PRIOR
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal, users_at_risk

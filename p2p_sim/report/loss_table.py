@@ -12,6 +12,8 @@ from p2p_sim.core.summary import down, up
 from p2p_sim.leakage import estimated_loss, instance_loss
 from p2p_sim.leakage.estimated_loss import EstimatedLoss
 from p2p_sim.leakage.label_inference import Interval
+from p2p_sim.privacy.bounds import release2023
+from p2p_sim.privacy.bounds.bound import Figure, Renyi
 from p2p_sim.report import terminal
 
 _ROWS = 8  # taus of a table, about
@@ -33,6 +35,7 @@ def document(found: EstimatedLoss, flip: float, taus: Sequence[float]) -> dict[s
         "flip": flip,
         "epsilon": math.log1p(-flip) - math.log(flip),
         "nu_max": interval(found.nu_max(flip)),
+        "nu_max_by_theorem1": _by_theorem1(found, flip),
         "least": float(instance_loss.nu_bar(instance_loss.least_eta(prior), prior, flip)),
         "mean": float(np.mean(found.value)) + float(instance_loss.h(flip)),
         "above": [
@@ -41,6 +44,23 @@ def document(found: EstimatedLoss, flip: float, taus: Sequence[float]) -> dict[s
         ],
         "curve": curve,
     }
+
+
+def divergence(features: Renyi, flip: float) -> dict[str, Any]:
+    """Return Renyi divergences of what is released under two labels, as JSON values in nats.
+
+    ``features``: of features alone, estimated from below; of the flipped label alone it is exact, and both add up, as
+    the flip does not look at features.
+    """
+    label = release2023.label_divergence(features.order, 2 * flip, 2)
+    return {
+        "order": features.order, "label": {"value": label.epsilon, "basis": label.basis},
+        "features": {
+            "at_least": features.epsilon, "estimate": features.parameters["estimate"], "basis": features.basis,
+            "source": features.source,
+        },
+        "together": {"at_least": label.epsilon + features.epsilon, "basis": "lower"},
+    }  # fmt: skip
 
 
 def basis(found: EstimatedLoss) -> dict[str, Any]:
@@ -52,9 +72,27 @@ def basis(found: EstimatedLoss) -> dict[str, Any]:
         "prior": interval(found.prior), "eta_smallest": interval(found.smallest),
         "eta_largest": interval(found.largest), "one_label_around": found.alike,
         "radius": estimated_loss.radius(found.n, found.k, 1 - found.confidence, smooth),
-        "theorem1": estimated_loss.theorem1(found.n, found.k, 1 - found.confidence, smooth).value,
+        "theorem1": _theorem1(found).value,
         "basis": "measured", "conditional_on": condition(found),
     }  # fmt: skip
+
+
+def _theorem1(found: EstimatedLoss) -> Figure:
+    return estimated_loss.theorem1(found.n, found.k, 1 - found.confidence, found.smoothness)
+
+
+def _by_theorem1(found: EstimatedLoss, flip: float) -> dict[str, Any]:
+    """Return the band of the largest loss by Pitfalls 2021, Theorem 1; without ends, and why, where it says nothing."""
+    figure = _theorem1(found)
+    told = {"radius": figure.value, "source": figure.source, "basis": figure.basis, "why": figure.why}
+    if not figure.holds or figure.value >= 1:
+        return told | {
+            "lower": None,
+            "upper": None,
+            "why": f"{figure.why}, radius {figure.value:.4g}" if figure.holds else figure.why,
+        }
+    low, high = found.nu_max_within(figure.value, flip)
+    return told | {"lower": low, "upper": high}
 
 
 def condition(found: EstimatedLoss) -> str:
@@ -101,6 +139,7 @@ def as_text(told: Document) -> str:
     parts += [
         f"flip {told['flip']:.6g}: ε = {told['epsilon']:.4g} nats if features said nothing\n"
         f"largest loss ν_max: {_ends(largest)}\n"
+        f"{_band(told['nu_max_by_theorem1'])}\n"
         f"mean loss: estimated {_nats(told['mean'])}",
         terminal.table(
             (
@@ -121,9 +160,30 @@ def as_text(told: Document) -> str:
             ],
         ),
     ]
+    if told["renyi"]:
+        parts.append(_divergences(told["renyi"]))
     parts += told["sentences"]
     parts.append(f"All of it is conditional: {told['conditional_on']}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _divergences(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table of Renyi divergences, and what they are good for."""
+    head = ("Rényi order", "flipped label, nats", "features, estimated", "at least", "together, at least")
+    lines = [
+        [
+            row["order"], row["label"]["value"], row["features"]["estimate"],
+            float(down(row["features"]["at_least"])), float(down(row["together"]["at_least"])),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return f"{terminal.table(head, lines)}\n{_BELOW}"
+
+
+_BELOW = (
+    "That of features is estimated from below, by a discriminator: it may be larger by any amount, and no (ε, δ) "
+    "follows from it. That of the flipped label is exact."
+)
 
 
 def _percent(row: Mapping[str, Any]) -> tuple[float, float, float]:
@@ -132,9 +192,21 @@ def _percent(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _ends(found: Mapping[str, float]) -> str:
-    least = _nats(float(down(found["lower"])))
-    estimate, most = _nats(found["estimate"]), _nats(float(up(found["upper"])))
-    return f"estimated {estimate}; at least {least}, " + (
+    return f"estimated {_nats(found['estimate'])}; {_between(found['lower'], found['upper'])}"
+
+
+def _band(found: Mapping[str, Any]) -> str:
+    """Return the band by Theorem 1 as a line: a theorem as printed, on its authors' word."""
+    said = f"  as {found['source']}, claims of it: "
+    if found["lower"] is None:
+        return f"{said}nothing ({found['why']})"
+    radius = f"(sup and inf of P(y = 1 | x) within {float(up(found['radius'])):.4g} of their estimates)"
+    return f"{said}{_between(found['lower'], found['upper'])} {radius}"
+
+
+def _between(lower: float, upper: float) -> str:
+    most = _nats(float(up(upper)))
+    return f"at least {_nats(float(down(lower)))}, " + (
         "no upper limit" if most == _LIMITLESS else f"at most {most}"
     )
 

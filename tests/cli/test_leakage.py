@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import pairwise
 
@@ -170,3 +171,42 @@ def test_bad_input_is_named(cli, words, says):
 def test_data_is_needed(cli):
     done = cli("leakage", "--flip", "0.1")
     assert (done.status, "--data is missing" in done.err) == (2, True)
+
+
+def test_the_band_of_theorem_1_is_printed_as_a_claim(cli):
+    """By hand: sup and inf of eta within the radius of their estimates, at the estimated prior."""
+    few = cli(*DATA, "--flip", "0.02", "--k", "30")
+    assert "Theorem 1, claims of it: nothing (" in few.out
+    told = cli(*DATA, "--flip", "0.02", "--k", "250", "--json").json
+    band, radius = told["nu_max_by_theorem1"], told["theorem1"]
+    assert band["basis"] == "claimed"
+    prior, least, most = (told[name]["estimate"] for name in ("prior", "eta_smallest", "eta_largest"))
+    odds = [math.log(p / (1 - p)) for p in (least + radius, most - radius, prior)]
+    lowest = max(odds[1] - odds[2], odds[2] - odds[0])
+    assert band["lower"] == pytest.approx(told["epsilon"] + max(0.0, lowest))
+    assert band["upper"] == "inf" or band["upper"] > told["nu_max"]["estimate"]
+    printed = cli(*DATA, "--flip", "0.02", "--k", "250").out
+    assert re.search(
+        r"Pitfalls .*, Theorem 1, claims of it: at least [0-9.]+ nats, (no upper limit|at most)", printed
+    )
+
+
+def test_renyi_divergences_of_features_are_marked_as_lower(cli):
+    done = cli(*DATA, "--flip", "0.02", "--renyi", "1.5,2")
+    assert "it may be larger by any amount, and no (ε, δ) follows from it" in done.out
+    told = cli(*DATA, "--flip", "0.02", "--renyi", "1.5,2", "--json").json["renyi"]
+    assert [row["order"] for row in told] == [1.5, 2.0]
+    for row in told:
+        assert (row["label"]["basis"], row["features"]["basis"], row["together"]["basis"]) == (
+            "exact",
+            "lower",
+            "lower",
+        )
+        power = 0.98 ** row["order"] * 0.02 ** (1 - row["order"]) + 0.02 ** row["order"] * 0.98 ** (
+            1 - row["order"]
+        )
+        assert row["label"]["value"] == pytest.approx(math.log(power) / (row["order"] - 1))
+        together = row["label"]["value"] + row["features"]["at_least"]
+        assert row["together"]["at_least"] == pytest.approx(together)
+    assert cli(*DATA, "--flip", "0.02", "--json").json["renyi"] == []
+    assert "order = 1" in cli(*DATA, "--flip", "0.02", "--renyi", "1").err

@@ -75,6 +75,7 @@ UNIFIED: dict[str, list[tuple[Any, ...]]] = {
     "llp_advantage": [(ETA,)],
     "theorem3_4_exact": [(0.3, 8)],
     "theorem3_4": [(0.3, 8), (0.5, 100)],
+    "theorem3_5": [(0.2, 8)],
     "lemma_a1": [(0.2, 0.4, 9)],
     "laplace_llp_printed": [(ETA, 1.0)],
     "laplace_llp_sharper": [(ETA, 1.0)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import mpmath
@@ -11,9 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import renyi
+from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.bounds.bound import Renyi
+from protocols import EncryptedShuffle, LabelProportions, LaplaceLabelProportions, RandomizedResponse
 
 
 @pytest.mark.parametrize("order", [1.0001, 1.5, 2.0, 17.0])
@@ -152,3 +156,57 @@ def test_what_is_infinite_or_does_not_hold_stays_so() -> None:
 def test_bad_input_is_named(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         call()
+
+
+@pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 4.0])
+def test_laplace_noise_matches_quadrature(ratio: float, order: float) -> None:
+    with mpmath.workdps(30):
+        density = lambda x, at: mpmath.exp(-abs(x - at)) / 2  # noqa: E731
+        total = mpmath.quad(
+            lambda x: density(x, ratio) ** order * density(x, 0) ** (1 - order),
+            [-80, -8, 0, ratio, ratio + 8, 90],
+        )
+        expected = mpmath.log(total) / (order - 1)
+    assert renyi.laplace(ratio, order).epsilon == pytest.approx(float(expected), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", [1.25, 2.0, 64.0])
+def test_divergences_of_a_view_are_those_of_its_law(order: float) -> None:
+    """Randomized response in closed form; a shuffle of three by all its reports; noise; what is not listed."""
+    one = privacy.profile(RandomizedResponse(1.0), "learner").law
+    lie = 1 / (1 + math.e)
+    exact = release2023.label_divergence(order, 2 * lie, 2).epsilon
+    found = renyi.of_cases(one, renyi.cases_of(one), order)
+    assert found.epsilon == pytest.approx(exact, rel=1e-10)
+    assert found.basis == "exact"
+
+    crowd = privacy.profile(EncryptedShuffle(epsilon=1.0), "learner", cluster_size=3).law
+    worst = 0.0
+    for ones in range(3):
+        laws = [np.zeros(4), np.zeros(4)]
+        for label, told in product((0, 1), product((0, 1), repeat=3)):
+            truth = (label, *(int(i < ones) for i in range(2)))
+            laws[label][sum(told)] += math.prod(
+                lie if a != b else 1 - lie for a, b in zip(told, truth, strict=True)
+            )
+        worst = max(worst, *(renyi.finite(*pair, order).epsilon for pair in (laws, laws[::-1])))
+    assert renyi.of_cases(crowd, renyi.cases_of(crowd), order).epsilon == pytest.approx(worst, rel=1e-9)
+
+    bound = renyi.of_cases(crowd, None, order)
+    assert (bound.basis, bound.epsilon >= worst) == ("upper", True)
+    noisy = privacy.profile(LaplaceLabelProportions(epsilon=1.0, bag_size=4), "learner", cluster_size=4).law
+    assert renyi.of_cases(noisy, renyi.cases_of(noisy), order).epsilon <= noisy.pure() + 1e-12
+    clear = privacy.profile(LabelProportions(bag_size=2), "learner", cluster_size=2).law
+    assert renyi.of_cases(clear, renyi.cases_of(clear), order).epsilon == math.inf
+
+
+def test_features_that_tell_labels_apart_are_found_and_others_are_not() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(50_000) % 2
+    x = rng.normal(size=(50_000, 2)) + 0.4 * y[:, None]
+    exact = 2 * renyi.gaussians(0.4, 1.0, 0.0, 1.0, 1.5).epsilon
+    found = renyi.of_features(x, y, 1.5)
+    assert 0.3 * exact < found.epsilon <= exact
+    assert found.basis == "lower"
+    assert renyi.of_features(rng.normal(size=(2000, 2)), y[:2000], 1.5).epsilon == 0

@@ -53,6 +53,7 @@ class Dataset:
         None  # (n,), rows of the file, where rows with missing values were left out
     )
     total: int = 0  # rows of the file, where some were left out
+    ids: tuple[str, ...] = ()  # columns of an own file among the features that look like ids
 
     def file_rows(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the file's rows of some rows of the examples."""
@@ -161,7 +162,7 @@ def load(
         name=name_or_path if named is not None else Path(name_or_path).name,
         x=x, y=meant.y, cluster=groups, features=features, label=chosen, classes=meant.classes,
         positive=meant.positive, source=source, test=table.test, classes_from=inferred,
-        kept=kept, total=total,
+        kept=kept, total=total, ids=() if named is not None else tuple(description.like_ids(table, taken)),
     )  # fmt: skip
 
 

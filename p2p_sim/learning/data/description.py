@@ -11,6 +11,10 @@ from p2p_sim.learning.data import cells, completion, encoding
 from p2p_sim.learning.data.tables import Array, Category, Column, Gap, Table, number_text
 
 ROWS_OF_AN_ID = 20
+NEARLY_EVERY = 0.95
+"""Share of rows that have a value of their own from which a column of text or whole numbers looks like an id."""
+
+_SOME = 2000  # rows that rule most columns out
 _LONG = 30
 
 
@@ -49,6 +53,33 @@ def ids(table: Table, without: Collection[str]) -> list[str]:
         for name, column in columns.items()
         if isinstance(column, Category) and len(np.unique(column.codes)) == table.rows >= ROWS_OF_AN_ID
     ]
+
+
+def like_ids(table: Table, without: Collection[str]) -> list[str]:
+    """Return the columns that look like ids and become features: text, no dates, and whole numbers."""
+    left_out = {*without, *table.never_features, *table.dates}
+    columns = {
+        k: v.codes if isinstance(v, Category) else v for k, v in table.columns.items() if k not in left_out
+    }
+    found = [name for name, column in columns.items() if like_id(column)]
+    return found + ([] if table.matrix is None else [table.matrix_names[i] for i in ids_among(table.matrix)])
+
+
+def ids_among(x: Array) -> list[int]:
+    """Return which columns of features (n, d) look like ids, by number."""
+    return [j for j in range(x.shape[1]) if like_id(x[:, j])]
+
+
+def like_id(column: Array) -> bool:
+    """Whether numbers (n,) look like ids: whole ones, with a value of its own in nearly every row."""
+    some = column[:: max(1, len(column) // _SOME)]
+    return len(column) >= ROWS_OF_AN_ID and _own_in_each(some) and _own_in_each(column)
+
+
+def _own_in_each(column: Array) -> bool:
+    if column.dtype.kind == "f" and not bool((column == np.rint(column)).all()):
+        return False
+    return column.dtype.kind in "iuf" and len(np.unique(column)) >= NEARLY_EVERY * len(column)
 
 
 def _column(

@@ -49,8 +49,8 @@ def check(trials: Any, confidence: Any, seed: Any, statistic: Any, channels: str
         raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
     if not callable(statistic) and statistic not in STATISTICS:
         raise InputError(
-            f"statistic = {statistic!r}: must be one of {', '.join(STATISTICS)}, or in Python a function from "
-            "privacy.Seen to a number for each world"
+            f"statistic = {statistic!r}: must be one of {', '.join(STATISTICS)}, or an attack of your own, a function "
+            "from privacy.Seen to a number for each world (--statistic MODULE:FUNCTION)"
         )
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core import module_finder
+from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import thresholds
@@ -48,6 +49,38 @@ def named(attack: AttackStatistic) -> str:
     return str(getattr(attack, "__name__", type(attack).__name__))
 
 
+def imported(name: str) -> AttackStatistic:
+    """Import the attack that ``module:function`` names, from the current folder or the path.
+
+    Its mistakes come with their place in its file, as ProtocolError.  Raises InputError for what is no function.
+    """
+    function = module_finder.imported(name, "statistic", "FUNCTION")
+    if not callable(function):
+        raise InputError(f"statistic {name!r} is {function!r}; needed is a function of privacy.Seen")
+
+    def attack(seen: Seen) -> npt.ArrayLike:
+        try:
+            return np.asarray(function(seen))
+        except (InputError, FrozenInstanceError):
+            raise
+        except Exception as error:  # whatever a stranger's function raises
+            if _writes(error):
+                raise
+            raise ProtocolError(
+                f"statistic {name}: it raises {module_finder.in_one_line(error)}: mend it"
+            ) from error
+
+    attack.__name__ = name
+    return attack
+
+
+def _writes(error: BaseException) -> bool:
+    """Whether an error is of a function that writes into what it is shown."""
+    return isinstance(error, FrozenInstanceError) or (
+        isinstance(error, ValueError) and "read-only" in str(error)
+    )
+
+
 def values(attack: AttackStatistic, seen: Seen, seed: int = 0) -> Floats:
     """Return an attack's number of each world, shape (worlds,).
 
@@ -78,7 +111,7 @@ def _numbers(attack: AttackStatistic, seen: Seen) -> Floats:
     try:
         given = np.asarray(attack(locked(seen)))
     except (ValueError, FrozenInstanceError) as error:
-        if isinstance(error, ValueError) and "read-only" not in str(error):
+        if not _writes(error):
             raise
         raise InputError(
             f"{name}: it writes into what it is shown ({error}); let it change a copy, such as seen.kinds['KIND']."

@@ -128,6 +128,17 @@ def theorem3_4(positive: Any, bag_size: Any) -> Figure:
     return _advantage(min(math.sqrt(spread / k), far), "Theorem 3.4", "upper")
 
 
+def theorem3_5(variance: Any, bag_size: Any) -> Figure:
+    """Return sqrt(2 variance/k), a bound of the shape of Theorem 3.5 on the advantage against label proportions.
+
+    variance E[eta(1-eta)] in [0, 1/4], bag_size k >= 1, of several sizes their mean.  Raises InputError outside.
+    *Source:* Theorem 3.5 hides its constants; this one is proven in docs/laws.md, "Unified 2023".
+    *Assumes:* labels independent of each other given features.
+    """
+    e, k = real("variance", variance, 0.0, 0.25), real("bag_size", bag_size, 1.0)
+    return _advantage(math.sqrt(2 * e / k), "Theorem 3.5 with a constant", "upper")
+
+
 def lemma_a1(variance: Any, positive: Any, bag_size: Any) -> Figure:
     """Return the bound of Lemma A.1 on the advantage against label proportions, with features.
 
@@ -140,7 +151,7 @@ def lemma_a1(variance: Any, positive: Any, bag_size: Any) -> Figure:
     log = math.log(8 * k)
     c = (log / 3 + math.sqrt(2 * log + 12 * k * p * (1 - p) * log) / 6) / math.sqrt(k)
     inside = (math.exp(-1.5) + math.pi / 4 + math.pi / math.e) * math.sqrt(e) / k**1.5
-    return _advantage(k**0.25 * math.sqrt(2 * c * inside) + e / k, "Lemma A.1", "claimed")
+    return _advantage(k**0.25 * math.sqrt(2 * c * inside) + e / k, "Theorem 3.5 by Lemma A.1", "claimed")
 
 
 def laplace_llp_printed(eta: Any, epsilon: Any, weights: Any = None) -> Figure:

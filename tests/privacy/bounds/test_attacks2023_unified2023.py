@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise, product
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
@@ -124,6 +124,61 @@ def test_lemma_a1_is_not_violated_by_random_features():
             variance, p = float(shares @ (values * (1 - values))), float(shares @ values)
             assert exact <= u.lemma_a1(variance, p, k).value
     assert u.lemma_a1(0.1, 0.3, 5).basis == "claimed"
+
+
+def test_theorem_3_5_with_a_constant_holds_for_every_bag_and_on_average():
+    """All labels of small bags are enumerated in ``llp_advantage``'s own test; here every grid of eta up to 6 users."""
+    grid = (0.0, 0.03, 0.3, 0.5, 0.8, 1.0)
+    for k in (1, 2, 3, 6):
+        bags = np.array(list(combinations_with_replacement(grid, k)))
+        variance = (bags * (1 - bags)).mean(axis=1)
+        gains = u.llp_gains(bags)
+        bounds = np.array([u.theorem3_5(each, k).value for each in variance])
+        assert (gains <= bounds + 1e-13).all()
+        assert gains.mean() <= u.theorem3_5(float(variance.mean()), k).value
+    for k in (40, 2500):  # of fair labels it is 1.77 times the truth
+        assert u.theorem3_5(0.25, k).value / u.theorem3_4_exact(0.5, k).value == pytest.approx(1.77, abs=0.03)
+    found = u.theorem3_5(0.1, 4)
+    assert (found.basis, "Theorem 3.5" in found.source) == ("upper", True)
+    assert "Theorem 3.5" in u.lemma_a1(0.1, 0.3, 5).source
+    with pytest.raises(InputError, match=r"variance = 0\.3"):
+        u.theorem3_5(0.3, 4)
+
+
+def test_no_count_of_ones_is_likelier_than_the_proof_of_theorem_3_5_says():
+    """Baillon, Cominetti and Vaisman 2016: max P(Z = s) <= 0.46883 / sigma, nearly reached by many small chances."""
+    nearest = 0.0
+    for eta in [
+        *RANDOM.random((300, 7)),
+        *np.power(RANDOM.random((300, 40)), 3),
+        np.full(4000, 0.79 / 2 / 4000),
+    ]:
+        likeliest, deviation = u.poisson_binomial(eta).max(), math.sqrt((eta * (1 - eta)).sum())
+        assert likeliest * deviation <= 0.46883
+        nearest = max(nearest, float(likeliest * deviation))
+        assert (np.diff(np.sign(np.diff(u.poisson_binomial(eta)))) <= 0).all() or len(eta) > 1000  # one peak
+    assert nearest > 0.42
+
+
+def test_lemma_3_6_by_enumeration_of_several_users():
+    """Of k users whose reports are drawn one by one, the mean advantage is that of one user, whatever k."""
+    for labels, epsilon in ((2, 1.0), (3, 0.7)):
+        channel = response(labels, epsilon)
+        for k in (1, 2, 3):
+            eta = RANDOM.dirichlet(np.ones(labels), k)
+            gained = 0.0
+            for seen in product(range(labels), repeat=k):
+                joint = {
+                    y: math.prod(eta[i, y[i]] * channel[y[i], seen[i]] for i in range(k))
+                    for y in product(range(labels), repeat=k)
+                }
+                gained += sum(
+                    max(sum(p for y, p in joint.items() if y[i] == guess) for guess in range(labels))
+                    for i in range(k)
+                )
+            gained = gained / k - eta.max(axis=1).mean()
+            alone = np.mean([best_gain(row, channel) for row in eta])
+            assert gained == pytest.approx(alone, abs=1e-13)
 
 
 def laplace_gain(eta, epsilon):
