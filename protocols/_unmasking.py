@@ -171,7 +171,7 @@ class UnmaskingServer:
 def _numbers(answers: Inbox) -> Array:
     """Return the numbers of the questions that are answered."""
     seq = answers.rows.seq
-    return np.zeros(answers.layout.size, np.int64) if seq is None else seq.astype(np.int64)
+    return np.zeros(answers.layout.size, np.int64) if seq is None else np.asarray(seq, np.int64)
 
 
 def _firsts(numbers: Array) -> Array:

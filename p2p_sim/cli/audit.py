@@ -331,7 +331,8 @@ class AuditCommand:
         return privacy.audit(
             protocol, view.name, cluster_size=self.cluster_size, delta=at.get("delta"), epsilon=at.get("epsilon"),
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
-            address=address_of(self), statistic=self._statistic(), composition=composition_of(self.composition, "worst"),
+            address=address_of(self), statistic=self._statistic(),
+            composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=report,
             faults=self.fault, graph=self.graph, crypto=self.crypto, public=public or None,
             pair=_pair(self.pair),
