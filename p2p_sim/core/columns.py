@@ -29,10 +29,11 @@ class Layout:
 
     server = given = False
 
-    def __init__(self, starts: Array | None, parties: int = 0):
-        if starts is None:  # every party holds exactly one: nothing need be stored
-            self.parties = self.size = parties
-            self.dense = True
+    def __init__(self, starts: Array | None, parties: int = 0, times: int = 1):
+        self._times = times
+        if starts is None:  # every party holds as many: nothing need be stored
+            self.parties, self.size = parties, parties * times
+            self.dense = self.size == parties
         else:
             self.starts = starts
             self.parties, self.size = len(starts) - 1, int(starts[-1])
@@ -45,7 +46,7 @@ class Layout:
     @lazy
     def starts(self) -> Array:
         """The first message of each party, and the end."""
-        return np.arange(self.parties + 1)
+        return np.arange(self.parties + 1) * self._times
 
     @lazy
     def count(self) -> Array:

@@ -64,7 +64,7 @@ class Draw:
     def several(self, times: int) -> Layout:
         """Return the layout of ``times`` items a party, the same object every time, so that columns combine."""
         if times not in self._several:
-            layout = self._several[times] = Layout(np.arange(len(self.ids) + 1) * times)
+            layout = self._several[times] = Layout(None, len(self.ids), times)
             layout.server = layout.given = self.role != USER
         return self._several[times]
 
@@ -171,12 +171,26 @@ class Draw:
         return rows.astype(np.int32) if members.order is None else np.asarray(members.order[rows])
 
     def categorical(
-        self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
+        self,
+        name: str,
+        weights: Sequence[Any],
+        *,
+        each: Any = None,
+        times: int | None = None,
+        values: Array | None = None,
     ) -> Any:
-        """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
+        """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64).
+
+        ``values``: float64, one a weight; then what is drawn is values[i].
+        """
         key, layout = self._key(name), self._layout(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        return self._observed(name, self._picked(table, key, layout, times), layout)
+        several = times is not None and layout is not None and self._row(layout) is None
+        if values is not None and several and self.observer is None:
+            found = self.compute.several_looked_up(table, values, self.seed, key, self.ids, times)
+            return PerMessage(found, layout)
+        drawn = self._observed(name, self._picked(table, key, layout, times), layout)
+        return drawn if values is None else worth(values, drawn)
 
     def weighted(
         self, name: str, weights: Array, row: Any, *, each: Any = None, times: int | None = None
@@ -296,7 +310,7 @@ class Draw:
         """Return how many thresholds are at most each word of draws."""
         picked: Array
         if times is not None and self._row(layout) is None:
-            picked = self.compute.several_picked(table, self.seed, key, whole(self.ids), times)
+            picked = self.compute.several_picked(table, self.seed, key, self.ids, times)
         else:
             picked = self.compute.pick(table, self._drawn(key, layout, times))
         return picked
@@ -345,6 +359,13 @@ def _kind(value: Any) -> str:
         if isinstance(value, (int, float))
         else f"{type(value).__name__} of {np.ndim(value)} dimensions"
     )
+
+
+def worth(values: Array, drawn: Any) -> Any:
+    """Return the value of each number that was drawn, from 0 up, in a column like theirs."""
+    if isinstance(drawn, PerMessage):
+        return PerMessage(values.take(drawn.data), drawn.layout)
+    return values.take(drawn)
 
 
 def whole(ids: range | Array) -> npt.NDArray[np.int64]:

@@ -5,6 +5,7 @@ Imported on first use (see ``compute.choose``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from p2p_sim.core.random_words import Words
 __all__ = [
     "BLOCK",
     "absorb",
+    "add_rows",
     "below",
     "bernoulli",
+    "choose_multiples",
     "contingency",
     "divide",
     "gather",
@@ -26,10 +29,12 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "multiples",
     "orders",
     "pick",
     "places",
     "scatter",
+    "several_looked_up",
     "several_picked",
     "several_words",
     "table",
@@ -93,20 +98,49 @@ def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
 
 
 def several_picked(
-    table: Words, seed: int, stream: int, parties: npt.NDArray[Any], times: int
+    table: Words, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
 ) -> npt.NDArray[np.int64]:
     """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
-    size = len(parties) * times
-    if size < exact.GUIDED:
-        return exact.pick(table, several_words(seed, stream, parties, times))
-    out, owners, guide = np.empty(size, np.int64), np.ascontiguousarray(parties, np.int64), exact.guide(table)
-    step = max(1, _MANY // times)
+    if len(parties) * times < exact.GUIDED:
+        return kernels_numpy.several_picked(table, seed, stream, parties, times)
+    return _several(table, seed, stream, parties, times, numba_loops.pick, np.dtype(np.int64))
+
+
+def several_looked_up(
+    table: Words, values: Array, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
+) -> npt.NDArray[np.float64]:
+    """Return the value of each number that ``several_picked`` gives; ``values``: float64, one more than thresholds."""
+    if len(parties) * times < exact.GUIDED:
+        return kernels_numpy.several_looked_up(table, values, seed, stream, parties, times)
+
+    def look_up(table: Words, drawn: Words, shift: np.uint64, firsts: Ids, out: Array) -> None:
+        numba_loops.look_up_picked(table, drawn, shift, firsts, values, out)
+
+    return _several(table, seed, stream, parties, times, look_up, np.dtype(np.float64))
+
+
+def _several(
+    table: Words,
+    seed: int,
+    stream: int,
+    parties: range | npt.NDArray[Any],
+    times: int,
+    pick: Callable[..., None],
+    dtype: np.dtype[Any],
+) -> Array:
+    """Return what a loop makes of the words that ``several_words`` gives."""
+    out, guide, step = np.empty(len(parties) * times, dtype), exact.guide(table), max(1, _MANY // times)
     drawn = np.empty(step * times, np.uint64)
-    for low in range(0, len(owners), step):  # so few that the words stay in the nearest caches
-        few = owners[low : low + step]
+    for low in range(0, len(parties), step):  # so few that the words stay in the nearest caches
+        some = parties[low : low + step]
+        few = (
+            np.arange(some.start, some.stop)
+            if isinstance(some, range)
+            else np.ascontiguousarray(some, np.int64)
+        )
         words = drawn[: len(few) * times]
         numba_loops.several_words(seed, stream, few, times, words)
-        numba_loops.pick(table, words, *guide, out[low * times : low * times + len(words)])
+        pick(table, words, *guide, out[low * times : low * times + len(words)])
     return out
 
 
@@ -192,6 +226,38 @@ def gather(values: Any, rows: Ids, first: int) -> Array:
     out = np.empty(len(rows), np.uint8)
     numba_loops.gather(values.view(np.uint8), rows, first, out)
     return out.view(values.dtype)
+
+
+def choose_multiples(
+    mask: Bools, one: Array, other: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]
+) -> Array | None:
+    """Return what ``multiples`` does of the row of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+    inverse = kernels_numpy.exact_inverse(resolution)
+    if inverse is None or dtype != np.int32 or not (_plain(one) and _plain(other)):
+        return kernels_numpy.choose_multiples(mask, one, other, resolution, least, most, dtype)
+    out, octets = np.empty(one.shape, dtype), np.ascontiguousarray(mask).view(np.uint8)
+    words = (each.view(np.uint64) for each in (one, other))
+    return out if numba_loops.choose_multiples(octets, *words, inverse, least, most, out) else None
+
+
+def add_rows(rows: Array, which: Array, out: Array) -> None:
+    """Add row ``which[i]`` of a table to row i of ``out``; all float64."""
+    numba_loops.add_rows(np.ascontiguousarray(rows), np.ascontiguousarray(which, np.int64), out)
+
+
+def multiples(values: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]) -> Array | None:
+    """Return the nearest multiples of a resolution, of a tie the even ones, as integers; None if one is outside."""
+    inverse = kernels_numpy.exact_inverse(resolution)
+    if inverse is None or dtype not in numba_loops.MULTIPLES or not _plain(values):
+        return kernels_numpy.multiples(values, resolution, least, most, dtype)
+    out = np.empty(values.shape, dtype)
+    inside = numba_loops.multiples(values.reshape(-1), inverse, least, most, out.reshape(-1))
+    return out if inside else None
+
+
+def _plain(values: Array) -> bool:
+    """Whether these are float64 beside each other."""
+    return values.dtype == np.float64 and values.flags.c_contiguous
 
 
 def places(mask: Bools) -> Ids:
