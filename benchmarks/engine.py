@@ -18,7 +18,7 @@ from typing import Any
 import p2p_sim
 from benchmarks import floor, measure, workload
 from benchmarks.clustered import SHARDS, ray_session, shards_timer
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from benchmarks.measure import Cost, Timed
 from p2p_sim.core import kernels
 from p2p_sim.core.population import Population

@@ -44,10 +44,13 @@ def write(folder: Path, people: Population) -> None:
 
     target = folder / FILE
     permissions.create(target, private=True)
-    first = parquet_columns.arrow(_columns(people, 0, 0))
+    empty = _columns(people, 0, 0)
+    first = parquet_columns.arrow(empty)
     about = [public_columns.metadata(columns, group) for group, columns in _grouped(people).items()]
     schema = first.schema.with_metadata({key: value for part in about for key, value in part.items()} or None)
-    with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
+    together = people.clusters is not None and people.clusters.order is None
+    how = parquet_columns.encodings(empty, ["id", "cluster"] if together else ["id"])
+    with parquet.ParquetWriter(target, schema, compression="zstd", **how) as writer:
         for low in range(0, people.users, _ROWS):
             writer.write_table(parquet_columns.arrow(_columns(people, low, min(low + _ROWS, people.users))))
     if people.graph is not None:
