@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from p2p_sim import InputError, Population, privacy
 from protocols import PeerToPeer, RandomizedResponse
 

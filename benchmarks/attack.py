@@ -17,7 +17,7 @@ import numpy as np
 
 import p2p_sim
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from p2p_sim import InputError, Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.registry import known

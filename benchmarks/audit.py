@@ -13,7 +13,7 @@ from typing import Any
 
 import p2p_sim
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from benchmarks.measure import Timed
 from p2p_sim import privacy
 from p2p_sim.coalition import Coalition

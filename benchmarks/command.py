@@ -1,36 +1,155 @@
-"""The command line that all benchmarks have: ``python -m benchmarks.NAME``, which writes JSON."""
+"""What a command costs from the shell to its finished folder, in CPU and wall, beside the floor.
+
+``python -m benchmarks.command --users 10000000 --cases help,thousand,run,threads --json``.  Every figure is of fresh
+processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that imports numpy
+alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
+``python -m benchmarks.command floor USERS FOLDER`` is that process.
+"""
 
 from __future__ import annotations
 
-import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
 import sys
-from types import ModuleType
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import p2p_sim
-from benchmarks import measure
+from benchmarks import floor, measure
+from benchmarks.command_line import command_line
+from benchmarks.measure import Cost
+from p2p_sim.core.population import Population
+
+Progress = Callable[[str, int, int], None]
+Row = dict[str, Any]
+
+USERS = 10_000_000
+CASES = ("help", "thousand", "run", "threads")
+SEED, ALPHA, CLUSTER_SIZE = 7, 0.1, 1000
+THETA = 1 - 2**-53
+"""Of the floor, which draws whether each user reports; the command lets all report."""
+
+_HELP_CPU, _THOUSAND_CPU, _MOST_CPU, _TENTH_CPU = 0.3, 1.2, 3.0, 2.2
+_CPU_OF_ONE = 1.1
+_ONLY_NUMPY = [sys.executable, "-c", "import numpy"]
 
 
-def command_line(module: ModuleType, size: int, option: str = "users") -> None:
-    """Read size, cases and repeats; call the module's ``main``; write its result.
+def main(
+    users: int = USERS,
+    cases: tuple[str, ...] = CASES,
+    repeat: int = 5,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure the chosen cases; return the machine and one row a measurement.
 
-    ``option``: what the size is called, ``size`` its default.  The module has CASES, too.
+    ``users``: of the case "run", which also measures a tenth of them.  ``progress`` is called with (case, cases done,
+    cases in all).  Raises InputError for bad arguments.
     """
-    spec, about = module.__spec__, (module.__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog=f"python -m {spec.name if spec else ''}", description=about)
-    parser.add_argument(
-        f"--{option}", dest="size", metavar="N", type=lambda text: int(float(text)), default=size
+    for name in cases:
+        if name not in CASES:
+            raise p2p_sim.InputError(f"no case {name!r}; known are {', '.join(CASES)}")
+    if users < 10 or repeat < 1:
+        raise p2p_sim.InputError(f"users = {users}, repeat = {repeat}: give at least 10 users and 1 repeat")
+    chosen = [name for name in CASES if name in cases]
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        for done, name in enumerate(chosen, 1):
+            if name == "help":
+                rows.append(_beside_floor(name, 0, _our("--help"), _ONLY_NUMPY, here, repeat, _HELP_CPU))
+            if name == "thousand":
+                rows.append(_beside_floor(name, 1000, _run(1000), _ONLY_NUMPY, here, repeat, _THOUSAND_CPU))
+            if name == "run":
+                for size, most in ((users, _MOST_CPU), (max(10, users // 10), _TENTH_CPU)):
+                    plain = [sys.executable, "-m", "benchmarks.command", "floor", str(size), str(here)]
+                    rows.append(_beside_floor(name, size, _run(size), plain, here, repeat, most))
+            if name == "threads":
+                rows.append(_threads(users, here, repeat))
+            if progress is not None:
+                progress(name, done, len(chosen))
+    return {"machine": measure.machine(), "rows": rows}
+
+
+def _beside_floor(
+    case: str, users: int, ours: list[str], plain: list[str], folder: Path, repeat: int, most: float
+) -> Row:
+    """Measure a command and its floor in turn."""
+    pairs = [(_cost(ours, folder), _cost(plain, folder)) for _ in range(repeat)]
+    figures = {
+        "cpu": statistics.median(one.cpu for one, _ in pairs),
+        "wall": statistics.median(one.wall for one, _ in pairs),
+        "floor_cpu": statistics.median(other.cpu for _, other in pairs),
+        "floor_wall": statistics.median(other.wall for _, other in pairs),
+        "times_floor_cpu": statistics.median(one.cpu / other.cpu for one, other in pairs),
+    }
+    return _row(case, users, {"cpu": most}, figures)
+
+
+def _threads(users: int, folder: Path, repeat: int) -> Row:
+    """Measure the whole command on two threads against one; both must leave the same digest."""
+    pairs, digests = [], set[str]()
+    for _ in range(repeat):
+        costs = []
+        for threads in (2, 1):
+            costs.append(_cost([*_run(users), "--threads", str(threads)], folder))
+            digests.add(json.loads((folder / "run" / "run.json").read_text())["digest"])
+        pairs.append(costs)
+    figures = {
+        "wall_of_one": statistics.median(two.wall / one.wall for two, one in pairs),
+        "cpu_of_one": statistics.median(two.cpu / one.cpu for two, one in pairs),
+        "digest_equal": len(digests) == 1,
+    }
+    return _row("threads", users, {"cpu_of_one": _CPU_OF_ONE}, figures)
+
+
+def _row(case: str, users: int, target: dict[str, float], figures: dict[str, Any]) -> Row:
+    shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
+    reached = all(figures[name] <= most for name, most in target.items()) and figures.get(
+        "digest_equal", True
     )
-    parser.add_argument("--cases", default=",".join(module.CASES), help="which rows, separated by commas")
-    parser.add_argument("--repeat", type=int, default=5, help="interleaved pairs a ratio is the median of")
-    parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
-    given = parser.parse_args()
+    return {"case": case, "users": users, **shown, "target": target, "reached": reached}
 
-    def progress(what: str, done: int, total: int) -> None:
-        print(f"{what}: {done} of {total}", file=sys.stderr)
 
-    with measure.json_only() as write:
-        try:
-            result = module.main(given.size, tuple(given.cases.split(",")), given.repeat, progress)
-        except p2p_sim.InputError as error:
-            parser.error(str(error))
-        write(measure.as_text(result))
+def _our(*words: str) -> list[str]:
+    return [sys.executable, "-m", "p2p_sim.cli", *words]
+
+
+def _run(users: int) -> list[str]:
+    return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(SEED), "--out", "run", "--force")
+
+
+def _cost(command: Sequence[str], folder: Path) -> Cost:
+    """Run a command in a folder until it ends; return its CPU seconds, with those of its own children, and wall."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": str(measure.ROOT)}
+    done = subprocess.run(
+        list(command), cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr}")
+    return Cost(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall)
+
+
+def plainly(users: int, folder: Path) -> None:
+    """Do what the command does, as a script would: draw users, run Algorithm 2, save what it took and gave."""
+    people = Population.synthetic(users=users, cluster_size=CLUSTER_SIZE, seed=SEED)
+    assert people.clusters is not None
+    senders, labels = floor.floor(people, seed=SEED, alpha=ALPHA, theta=THETA)
+    columns = {"y": people.y, "cluster": people.clusters.codes, "sender": senders, "label": labels}
+    np.savez(folder / "floor.npz", **columns)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["floor"]:
+        plainly(int(sys.argv[2]), Path(sys.argv[3]))
+    else:
+        command_line(sys.modules[__name__], USERS)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 import p2p_sim
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from benchmarks.floor import generator
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, own_words, stream

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training.models import one_thread

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import p2p_sim
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from p2p_sim.leakage import estimated_loss, nearest_neighbours
 
 Progress = Callable[[str, int, int], None]

@@ -20,7 +20,7 @@ import numpy as np
 
 import p2p_sim
 from benchmarks import engine, measure, workload
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from benchmarks.measure import Timed
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population

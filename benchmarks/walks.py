@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 import p2p_sim
 from benchmarks import measure
-from benchmarks.command import command_line
+from benchmarks.command_line import command_line
 from benchmarks.floor import CHUNK, generator
 from p2p_sim.core.population import Population
 from p2p_sim.network import topologies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from p2p_sim.backends import layout
 from p2p_sim.backends.speeds import Log, Speeds
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.draw import Observer
-from p2p_sim.core.engine import Engine, Finished, Issue, Progress
+from p2p_sim.core.engine import Engine, Finished, Issue, Progress, SiteHandle
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -32,18 +33,28 @@ def nobody(_role: str, _ids: Any) -> None:
 
 
 class LocalSite:
-    """The engine's handle on a site in this process; ``resolve`` fetches bundles of other sites."""
+    """The engine's handle on a site in this process.
 
-    def __init__(self, site: Site, resolve: Callable[[list[Any]], list[Any]] = list):
-        self.site, self._resolve = site, resolve
+    ``resolve``: fetches bundles of other sites; ``spent``: is told the CPU seconds of each step.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        resolve: Callable[[list[Any]], list[Any]] = list,
+        spent: Callable[[float], None] | None = None,
+    ):
+        self.site, self._resolve, self._spent = site, resolve, spent
 
     def start(
         self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
     ) -> tuple[Any, list[Any]]:
         """Run ``Site.advance`` at once."""
-        begun = time.perf_counter()
+        begun, spent = time.perf_counter(), time.process_time()
         report, out = self.site.advance(role, clock, wanted, self._resolve(bundles))
         report.seconds, report.delivered = time.perf_counter() - begun, self.site.delivered
+        if self._spent is not None:
+            self._spent(time.process_time() - spent)
         return report, out
 
     def wait(self, handle: Any) -> Any:
@@ -80,8 +91,8 @@ def run(
     """
     layout.check(protocol, population, faults)
     if progress is not None:
-        progress("preparing; a first run of a million users compiles its loops, once", 0, 1)
-    compute = computing.choose(population.users)
+        progress("preparing", 0, 1)
+    compute = computing.growing(population.users)
     users, world = population.users, layout.world_of(protocol, population, crypto)
     parts = min(users, blocks or layout.blocks_of(users, compute.BLOCK))
     labels, injection = protocol.label_count(), layout.injection_of(faults, seed, compute)
@@ -101,9 +112,24 @@ def run(
         site = Site(
             protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals, threads=crew
         )
-        engine = Engine(protocol, directory, [LocalSite(site)], users, tell, crew, observe=speeds.round)
+        places: list[SiteHandle] = [LocalSite(site, spent=_grower(compute, progress))]
+        engine = Engine(protocol, directory, places, users, tell, crew, observe=speeds.round)
         try:
             return engine.run(digest, compute)
         except BaseException:
             site.close()
             raise
+
+
+def _grower(compute: ModuleType, progress: Progress | None) -> Callable[[float], None] | None:
+    """Return what lets inner loops that can grow do so in time; None for others."""
+    if not isinstance(compute, computing.Growing):
+        return None
+
+    def spent(seconds: float) -> None:
+        if compute.due(seconds):
+            if progress is not None:
+                progress("loading compiled loops, which are compiled the first time", 0, 1)
+            compute.grow()
+
+    return spent

@@ -1,33 +1,22 @@
-"""The command line, ``p2p-sim``: every verb is a frozen dataclass of its options with a method ``work``.
+"""The command line, ``p2p-sim``: every verb is a frozen dataclass of its options with a method ``execute``.
 
-typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.
+typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.  ``verbs`` says which file
+defines which verb; it is imported when it is asked for.
 """
 
-# each adds its verb, or its verbs
-from p2p_sim.cli import (
-    account,
-    attack,
-    audit,
-    bench,
-    calibrate,
-    check,
-    data,
-    diff,
-    generator,
-    leakage,
-    ls,
-    mechanisms,
-    replay,
-    report,
-    rm,
-    run,
-    sweep,
-    trace_pictures,
-    trace_tables,
-)
-from p2p_sim.cli.app import app, main
+from __future__ import annotations
 
-__all__ = [
-    "account", "app", "attack", "audit", "bench", "calibrate", "check", "data", "diff", "generator", "leakage", "ls",
-    "main", "mechanisms", "replay", "report", "rm", "run", "sweep", "trace_pictures", "trace_tables",
-]  # fmt: skip
+import importlib
+from typing import Any
+
+from p2p_sim.cli.app import app, main
+from p2p_sim.cli.verbs import VERBS
+
+__all__ = ["app", "main"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the file of a verb."""
+    if any(name in verb.modules for verb in VERBS.values()):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,17 +12,18 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperOption
 
-from p2p_sim import catalogue
+from p2p_sim.cli import verbs
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.report import output_files, terminal
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
 
-app = typer.Typer(
-    name="p2p-sim", add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
-    epilog="Example: p2p-sim run peer-to-peer --data digits",
-)  # fmt: skip
+_ABOUT: dict[str, Any] = {
+    "name": "p2p-sim", "add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
+    "epilog": "Example: p2p-sim run peer-to-peer --data digits",
+}  # fmt: skip
+app = typer.Typer(**_ABOUT)
 
 
 class OnceCommand(TyperCommand):
@@ -47,6 +48,7 @@ class ProtocolCommand(OnceCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help text, with the parameters of all protocols at the end."""
+        from p2p_sim import catalogue
         from p2p_sim.cli import parameters
 
         own, described = self.epilog, parameters.describe(catalogue.everything())
@@ -77,10 +79,34 @@ def _no_verb(
         typer.echo(ctx.get_help())
 
 
+def _program(words: Sequence[str]) -> Any:
+    """Return the command line as far as some words need it: their verb with its options, or the list of verbs."""
+    first = words[1:2] if words[:1] == ["--"] else words[:1]
+    if not first or first[0] not in verbs.VERBS:
+        return _listing()
+    verbs.load(first[0])
+    return _commands(len(app.registered_commands))
+
+
 @cache
-def _commands() -> Any:
-    """Return all commands with their options, built once: this takes longer than most of what they do."""
+def _commands(_loaded: int) -> Any:
+    """Return the verbs that are loaded with their options, built once: this takes longer than most of what they do."""
     return typer.main.get_command(app)
+
+
+@cache
+def _listing() -> Any:
+    """Return a program that lists the verbs, and refuses other words."""
+    listing = typer.Typer(**_ABOUT)
+    listing.callback(invoke_without_command=True)(_no_verb)
+    for name, verb in verbs.VERBS.items():
+        listing.command(name, help=verb.help)(_listed)
+    return typer.main.get_command(listing)
+
+
+def _listed() -> None:
+    """Stand for a verb in the list; a command with a verb has its own."""
+    raise AssertionError("a verb is loaded before it is called")
 
 
 _INTERRUPTED = 130  # exit status
@@ -94,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     terminal.ready()
     try:
         with terminal.warnings_as_lines():
-            verb = _commands()(words, prog_name="p2p-sim", standalone_mode=False)
+            verb = _program(words)(words, prog_name="p2p-sim", standalone_mode=False)
             if verb == _INTERRUPTED:  # while typer read the words, it says nothing of Ctrl-C
                 raise KeyboardInterrupt
             output_files.check_named_once(words, _outputs(verb))

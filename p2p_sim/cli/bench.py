@@ -16,7 +16,9 @@ from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
-BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace", "attack", "neighbours", "scaling")
+BENCHMARKS = (
+    "engine", "account", "audit", "walks", "crypto", "trace", "attack", "neighbours", "command", "scaling"
+)  # fmt: skip
 
 
 @app.command(
@@ -31,7 +33,7 @@ class BenchCommand:
         int | None,
         count(
             EXECUTION,
-            "Number of users; default 1e7, 2e5 for neighbours, and 1e6 for account, walks, crypto and attack.",
+            "Number of users; default 1e7, 2e5 for neighbours, 1e6 for account, walks, crypto and attack.",
         ),
     ] = None
     trials: Annotated[

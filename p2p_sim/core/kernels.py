@@ -1,4 +1,4 @@
-"""Chooses the inner loops of a run, numba or numpy; both give the same bits."""
+"""Chooses the inner loops of a run, numba or numpy, or first numpy's and then numba's; all give the same bits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ WORTH_COMPILING = 1_000_000
 """Users from which loading the compiled kernels (half a second or so) is repaid by protocols that compute much."""
 WORTH_CALLING = 10_000
 """Users from which the kernels are used where this process has loaded them already."""
+WORTH_AT_ONCE = 20_000_000
+"""Users from which any protocol repays the loading."""
+WORTH_SECONDS = 1.0
+"""CPU seconds after which a run that began with numpy loads the kernels: twice what that takes.
+
+So a run takes no more than this and the loading longer than if it had known, and most runs of a few million users,
+whose work numpy does in less, never load them.
+"""
 
 
 def choose(users: int) -> ModuleType:
@@ -40,6 +48,35 @@ def compiles(users: int) -> bool:
     """Return whether a run of so many users takes the compiled loops; see ``choose``."""
     setting = os.environ.get("P2P_SIM_NUMBA", "")
     return setting == "1" or (setting == "" and users >= WORTH_COMPILING)
+
+
+class Growing(ModuleType):
+    """Inner loops that begin as numpy's, and become numba's when ``grow`` is called, between two steps of a run."""
+
+    def __init__(self) -> None:
+        numpy_loops = load(NUMPY)
+        super().__init__(numpy_loops.__name__)
+        self._take(numpy_loops)
+        self._seconds, self._grown = 0.0, False
+
+    def due(self, seconds: float) -> bool:
+        """Take down CPU seconds that a run spent; return whether it is time to grow."""
+        self._seconds += seconds
+        return not self._grown and self._seconds > WORTH_SECONDS
+
+    def grow(self) -> None:
+        """Load the compiled loops; where numba cannot compile, warn and stay as it is."""
+        self._grown = True
+        self._take(choose(WORTH_COMPILING))
+
+    def _take(self, loops: ModuleType) -> None:
+        vars(self).update({name: getattr(loops, name) for name in loops.__all__})
+
+
+def growing(users: int) -> ModuleType:
+    """Return the inner loops of one process that need not know beforehand how much there is to do; see ``choose``."""
+    undecided = os.environ.get("P2P_SIM_NUMBA", "") == "" and f"{__package__}.{NUMBA}" not in sys.modules
+    return Growing() if undecided and WORTH_CALLING <= users < WORTH_AT_ONCE else choose(users)
 
 
 def load(name: str) -> ModuleType:

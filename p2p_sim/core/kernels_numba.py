@@ -231,7 +231,7 @@ def gather(values: Any, rows: Ids, first: int) -> Array:
 def choose_multiples(
     mask: Bools, one: Array, other: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]
 ) -> Array | None:
-    """Return what ``multiples`` does of the row of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+    """Return what ``multiples`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
     inverse = kernels_numpy.exact_inverse(resolution)
     if inverse is None or dtype != np.int32 or not (_plain(one) and _plain(other)):
         return kernels_numpy.choose_multiples(mask, one, other, resolution, least, most, dtype)

@@ -45,10 +45,13 @@ def write(folder: Path, people: Population) -> None:
     target = folder / FILE
     permissions.create(target, private=True)
     begin = people.piece(0, 0)
-    first = parquet_columns.arrow(_columns(begin, np.arange(0)))
+    empty = _columns(begin, np.arange(0))
+    first = parquet_columns.arrow(empty)
     about = [public_columns.metadata(columns, group) for group, columns in _grouped(begin).items()]
     schema = first.schema.with_metadata({key: value for part in about for key, value in part.items()} or None)
-    with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
+    together = begin.clusters is not None and begin.clusters.order is None
+    how = parquet_columns.encodings(empty, ["id", "cluster"] if together else ["id"])
+    with parquet.ParquetWriter(target, schema, compression="zstd", **how) as writer:
         for low in range(0, people.users, _ROWS):
             high = min(low + _ROWS, people.users)
             ids = np.arange(low, high) if people.ids is None else people.ids[low:high]

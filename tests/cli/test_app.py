@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 import p2p_sim
 import protocols
 from p2p_sim import cli as program
-from p2p_sim.cli import parameters
+from p2p_sim.cli import parameters, verbs
 from p2p_sim.cli.app import OnceCommand, app
 from p2p_sim.cli.options import comma_list, whole
 from p2p_sim.cli.trace_tables import trace
@@ -33,6 +34,7 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
 
 
+verbs.load()
 VERBS = {each.name: each for each in app.registered_commands}
 VERBS |= {f"trace {each.name}": each for each in trace.registered_commands}
 
@@ -43,6 +45,55 @@ def test_help_shows_an_example_and_nothing_given_twice_is_dropped(verb, cli):
     done = cli(*verb.split(), "--help")
     assert done.status == 0
     assert f"Example: p2p-sim {verb} " in plain(done.out)
+
+
+def test_the_list_of_verbs_says_what_each_verb_says():
+    """It is written twice, so that the list loads no verb."""
+    told = {each.name: inspect.getdoc(each.callback) for each in app.registered_commands}
+    told |= {
+        each.name: inspect.getdoc(each.typer_instance.registered_callback.callback)
+        for each in app.registered_groups
+    }
+    assert {name: verb.help for name, verb in verbs.VERBS.items()} == {
+        name: " ".join(text.partition("\n\n")[0].split("\n")) for name, text in told.items()
+    }
+    assert list(verbs.VERBS) == sorted(verbs.VERBS)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["runn"], []])
+def test_a_list_of_verbs_loads_none_of_them(words):
+    code = f"""
+import sys
+from p2p_sim import cli
+cli.main({words})
+sys.exit(str([name for name in sys.modules if name in ("numpy", "p2p_sim.core.engine", "p2p_sim.cli.run")]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert ("No such command 'runn'" in done.stderr) == (words == ["runn"])
+
+
+def test_a_verb_loads_its_own_files_alone():
+    code = """
+import sys
+from p2p_sim import cli
+assert cli.main(["--", "diff", "a", "b"]) == 2
+sys.exit(str([name for name in sys.modules if name in ("p2p_sim.cli.run", "p2p_sim.privacy")]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert done.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", ["check", "evaluate", "paired", "run"])
+def test_functions_keep_their_names_whatever_is_imported_first(name):
+    code = f"""
+import p2p_sim.{name}, p2p_sim
+from p2p_sim.{name} import {name} as function
+assert p2p_sim.{name} is function and callable(function)
+assert p2p_sim.network.__name__ == "p2p_sim.network" and not hasattr(p2p_sim, "nothing")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_help_names_verbs_and_parameters(cli):
