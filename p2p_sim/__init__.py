@@ -57,7 +57,7 @@ _MODULES = {
 
 
 class _Package(ModuleType):
-    """This package, in which ``check``, ``evaluate``, ``paired``, ``run``, ``sweep`` are functions, as they are files."""
+    """This package, in which ``check``, ``evaluate``, ``paired``, ``run``, ``sweep`` are functions, and files, too."""
 
     def __getattr__(self, name: str) -> Any:
         """Import a name from the file that defines it, or a part of this package."""

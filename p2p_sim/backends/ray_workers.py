@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -18,22 +19,29 @@ _LOOK_SECONDS = 1.0
 
 
 class _Host:
-    """The class of the actors.  ``own``: where the user's own modules are found; ``target``: module:Class."""
+    """The class of the actors.
 
-    def __init__(self, own: tuple[module_finder.Own, ...], target: str):
+    ``own``: where the user's own modules are found; ``code``: that of the driver; ``target``: module:Class.
+    """
+
+    def __init__(self, own: tuple[module_finder.Own, ...], code: Mapping[str, str], target: str):
         for each in own:
             each.open()
+        other = code_fingerprint.differences(code_fingerprint.code_of(()), code)
+        where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
+        self._refused = f"the Ray worker in {where} has other code: {other[0]}" if other else ""
         module, _, name = target.partition(":")
         self._worker = getattr(importlib.import_module(module), name)()
 
-    def code(self) -> tuple[str, dict[str, str]]:
-        """Return where this process runs, and the code that it has."""
-        where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
-        return where, code_fingerprint.code_of(())
+    def answer(self, text: str) -> tuple[str, str]:
+        """Return the worker's answer, and why this process makes no calls, empty if it does."""
+        return ("", self._refused) if self._refused else (str(self._worker.answer(text)), "")
 
-    def answer(self, text: str) -> str:
-        """Call the worker."""
-        return str(self._worker.answer(text))
+
+@dataclass(eq=False)
+class _Actor:
+    handle: Any
+    ready: bool = False
 
 
 class RayWorkers:
@@ -41,9 +49,9 @@ class RayWorkers:
 
     def __init__(self, target: str, count: int):
         self._target, self._count = target, count
-        self._here = code_fingerprint.code_of(())
-        self._idle: list[Any] = []
-        self._busy: dict[Any, tuple[int, Any]] = {}
+        self._code = ray.put(code_fingerprint.code_of(()))
+        self._idle: list[_Actor] = []
+        self._busy: dict[Any, tuple[int, _Actor]] = {}
 
     def free(self) -> bool:
         """Whether a call can be given."""
@@ -52,25 +60,32 @@ class RayWorkers:
     def give(self, index: int, text: str) -> None:
         """Have a call made by an actor that is idle, or by a new one."""
         actor = self._idle.pop() if self._idle else self._start()
-        self._busy[actor.answer.remote(text)] = index, actor
+        self._busy[actor.handle.answer.remote(text)] = index, actor
 
     def take(self) -> tuple[int, str | None, str]:
         """Wait for the next call that ends; return its number and answer, or None and how its actor was lost.
 
-        Raises InputError for an actor with other code than this process, and RunLostError where Ray itself has ended.
+        Raises InputError for an actor with other code than this process, and RunLostError for one that ends before it
+        has begun, and where Ray itself has ended.
         """
-        while True:
-            done, _ = ray.wait(list(self._busy), timeout=_LOOK_SECONDS)
-            if done:
-                break
+        while not (done := ray.wait(list(self._busy), timeout=_LOOK_SECONDS)[0]):
             ended = ray_session.lost()
             if ended is not None:
                 raise RunLostError(f"Ray was lost, {ended}: give the same command again")
         index, actor = self._busy.pop(done[0])
         try:
-            answer = ray.get(done[0])
+            answer, refused = ray.get(done[0])
         except ray.exceptions.RayActorError as error:
-            return index, None, f"the Ray actor that made it was lost ({str(error).partition(chr(10))[0]})"
+            first = str(error).strip().partition("\n")[0]
+            if not actor.ready:
+                raise RunLostError(
+                    f"a Ray worker ended before it began ({first}): install the same as here on every node, and give "
+                    "the same command again"
+                ) from error
+            return index, None, f"the Ray actor that made it was lost ({first})"
+        if refused:
+            raise InputError(f"{refused}; install the same there")
+        actor.ready = True
         self._idle.append(actor)
         return index, answer, ""
 
@@ -78,23 +93,11 @@ class RayWorkers:
         """End all actors."""
         for actor in (*self._idle, *(actor for _, actor in self._busy.values())):
             with suppress(Exception):  # Ray itself may be gone
-                ray.kill(actor)
+                ray.kill(actor.handle)
 
-    def _start(self) -> Any:
-        actor = ray.remote(_Host).options(num_cpus=1).remote(module_finder.opened(), self._target)
-        try:
-            where, there = ray.get(actor.code.remote())
-        except ray.exceptions.RayError as error:
-            first = str(error).strip().rpartition("\n")[2]
-            raise InputError(
-                f"a Ray worker cannot load p2p-sim ({first}): install the same on every node"
-            ) from error
-        other = code_fingerprint.differences(there, self._here)
-        if other:
-            raise InputError(
-                f"the Ray worker in {where} does not have the code of this process ({other[0]}): install the same there"
-            )
-        return actor
+    def _start(self) -> _Actor:
+        made = ray.remote(_Host).options(num_cpus=1)
+        return _Actor(made.remote(module_finder.opened(), self._code, self._target))
 
 
 @contextmanager

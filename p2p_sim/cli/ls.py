@@ -16,12 +16,12 @@ from p2p_sim.report import terminal
 _HEAD = ("path", "kind", "state", "what", "changed", "size")
 
 
-@app.command("ls", cls=OnceCommand, epilog="Example: p2p-sim ls")
+@app.command("ls", cls=OnceCommand, epilog="Example: p2p-sim ls runs")
 @dataclass(frozen=True)
 class LsCommand:
     """List the runs and sweeps in a folder, and in its folders runs and sweeps."""
 
-    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Where to look; default here.")] = "."
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to look; default here.")] = "."
     json: Json = False
     format: Format = "text"
 

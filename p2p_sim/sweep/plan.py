@@ -247,11 +247,11 @@ def _parameter(name: str, value: Any, offered: Sequence[Mapping[str, Parameter]]
 def _check_for_all(
     name: str, named: Sequence[Any], offered: Sequence[Mapping[str, Parameter]], where: str
 ) -> None:
-    for protocol, each in zip(named, offered, strict=True):
+    for which, each in zip(named, offered, strict=True):
         if name not in each:
-            what = "an object has its parameters already" if isinstance(protocol, dict) else (
-                f"{protocol} has {', '.join(each) or 'no parameters'}"
-            )  # fmt: skip
+            what = f"{which} has {', '.join(each) or 'no parameters'}"
+            if isinstance(which, dict):
+                what = "an object has its own already"
             raise InputError(
                 f"{where}: {name} is not a parameter of every protocol here, {what}: give each protocol a [[{GRID}]] "
                 "of its own"
@@ -321,22 +321,22 @@ def _check_together(axes: Axes, where: str) -> None:
 
 def _run_of(chosen: Mapping[str, Any], where: str, decided: Callable[[str], dict[str, Any]]) -> OneRun:
     """Return a run of one value for each key; raises InputError if its protocol cannot be made."""
-    protocol, promise = chosen[PROTOCOL], chosen.get(PROMISE)
+    which, promise = chosen[PROTOCOL], chosen.get(PROMISE)
     named = {name: chosen[name] for name in chosen if name in settings.SCALARS or name in settings.LISTS}
     own = {
         name: value for name, value in chosen.items() if name not in named and name not in (PROTOCOL, PROMISE)
     }
-    if isinstance(protocol, dict):
+    if isinstance(which, dict):
         if promise is not None:
             raise InputError(
                 f"{where}: a promise decides a parameter: name the protocol, and give its other ones"
             )
-        return {PROTOCOL: protocol["name"], "parameters": protocol["parameters"], "settings": named}
+        return {PROTOCOL: which["name"], "parameters": which["parameters"], "settings": named}
     try:
-        return {PROTOCOL: protocol, **decided(json.dumps([protocol, own, promise])), "settings": named}
+        return {PROTOCOL: which, **decided(json.dumps([which, own, promise])), "settings": named}
     except InputError as error:
         shown = ", ".join(f"{name} = {value}" for name, value in own.items())
-        raise InputError(f"{where}, {protocol}{f' with {shown}' if shown else ''}: {error}") from None
+        raise InputError(f"{where}, {which}{f' with {shown}' if shown else ''}: {error}") from None
 
 
 def _decided(chosen: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 import p2p_sim
 import protocols
 from p2p_sim import cli as program
+from p2p_sim import protocol_parameters
 from p2p_sim.cli import parameters, verbs
 from p2p_sim.cli.app import OnceCommand, app
 from p2p_sim.cli.options import comma_list, whole
@@ -253,7 +254,7 @@ def test_comma_list():
 
 
 def test_a_protocol_without_default_says_what_is_missing(monkeypatch, cli):
-    monkeypatch.setattr(parameters, "DEFAULTS", {})
+    monkeypatch.setattr(protocol_parameters, "DEFAULTS", {})
     done = cli("run", "peer-to-peer", "--users", "9", "--seed", "0")
     assert done.status == 2
     assert done.err == f"error: peer-to-peer needs --alpha: {ALPHA}\n"

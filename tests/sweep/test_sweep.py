@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -272,14 +271,25 @@ def lines(place: Path) -> int:
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_a_ray_cluster_makes_the_same_table(
+def test_a_ray_cluster_makes_the_same_table_also_where_an_actor_is_lost(
     here: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray
 
-    with monkeypatch.context():
-        whole = p2p_sim_table(here, tmp_path)
+    from p2p_sim.backends import ray_workers
+
+    whole = p2p_sim_table(here, tmp_path)
     monkeypatch.undo()
     address = ray.get_runtime_context().gcs_address
+    give, lost = ray_workers.RayWorkers.give, []
+
+    def kill_one(self: Any, index: int, text: str) -> None:
+        give(self, index, text)
+        actor = next(actor for number, actor in self._busy.values() if number == index)
+        if actor.ready and not lost:
+            lost.append(index)
+            ray.kill(actor.handle)
+
+    monkeypatch.setattr(ray_workers.RayWorkers, "give", kill_one)
     same(p2p_sim.sweep(USERS, out=tmp_path / "b", address=address), whole)
-    assert json.loads((tmp_path / "b" / folder.SWEEP).read_text())["runs"] == 12
+    assert len(lost) == 1
