@@ -101,7 +101,8 @@ class Killing:
         if label and label not in self.begun:
             self.begun[label] = time.perf_counter()
             if label == self.phase and self.kill is not None:
-                threading.Timer(self.after, self.kill).start()
+                self.clock = threading.Timer(self.after, self.kill)
+                self.clock.start()
 
     def phases(self, end: float) -> dict[str, float]:
         """Return the seconds of each phase; the last one includes the end of the run."""
@@ -152,6 +153,7 @@ def drivers(kills: int, users: int) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
+        _command(root, "first", users, []).wait()  # compiles its loops, once on a machine
         begun = time.perf_counter()
         _command(root, "whole", users, []).wait()
         rows: list[dict[str, Any]] = []

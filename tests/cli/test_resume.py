@@ -108,6 +108,12 @@ def test_it_goes_on_in_shards(cli, left, shards):
     assert next(outputs) == next(outputs)
 
 
+def test_what_takes_a_whole_run_says_how_it_goes_on(cli, left):
+    (folder,) = left.glob("rounds.partial-*")
+    done = cli("report", folder.name)
+    assert (done.status, f"p2p-sim run --resume {folder.name} goes on with it" in done.err) == (2, True)
+
+
 def test_a_run_that_was_whole_but_for_its_name_says_so(cli, left):
     (folder,) = left.glob("named.partial-*")
     done = cli("run", "--resume", "named")
@@ -283,6 +289,15 @@ def test_which_of_several_is_asked(cli, left):
     assert cli("run", "--resume", "rounds.partial-second").status == 0
     assert cli("run", "--resume", folder.name).err.startswith("error: output 'rounds' exists already")
     assert folder.is_dir()
+
+
+def test_images_are_read_with_their_labels(tmp_path):
+    from p2p_sim.learning.data.files import read_with
+
+    one, other = tmp_path / "my-images-idx3-ubyte", tmp_path / "my-labels-idx1-ubyte.gz"
+    assert read_with(one) == [one]
+    other.touch()
+    assert read_with(one) == [one, other]
 
 
 @pytest.mark.parametrize("name", ["nothing", "."])
