@@ -25,6 +25,7 @@ from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # of calls that a lost attempt leaves behind
 
 import ray  # the settings above are read on import
 from ray.job_config import JobConfig

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -44,6 +45,7 @@ _LOSSES = (
     ray.exceptions.ObjectFetchTimedOutError,
 )
 """What Ray raises where a process or a machine has gone, and what it had sent."""
+_USED = re.compile(r"was ([\d.]+ ?\w*B) used / ([\d.]+ ?\w*B) limit")
 _LOST = "a Ray actor of this run was lost"
 
 STARTING_AT_ONCE = 4
@@ -331,7 +333,12 @@ def _why(error: Exception) -> str:
     """Return in words how an actor was lost."""
     text = " ".join(str(error).split())
     if isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in text:
-        return f"{_LOST}: memory ran out on its machine, and Ray ended it: use fewer users, or more machines"
+        used = _USED.search(text)
+        full = f" ({used[1]} of {used[2]} were used)" if used else ""
+        return (
+            f"{_LOST}: memory ran out on its machine{full}, and Ray ended it: use fewer users or more machines, or end "
+            "other programs there"
+        )
     if isinstance(error, ray.exceptions.ActorUnavailableError):
         return f"{_LOST}: its process does not answer"
     if isinstance(error, ray.exceptions.RayActorError):

@@ -76,4 +76,4 @@ def _kernel(before: int) -> str:
     if number <= 0:
         return ""
     what = "a process" if number == 1 else f"{number} processes"
-    return f"; meanwhile the kernel of this machine ended {what} for want of memory: use fewer users, or more machines"
+    return f"; meanwhile the kernel of this machine ended {what} for want of memory: use fewer users or more machines"

@@ -101,7 +101,7 @@ class CutOff:
                 raise InputError(
                     f"{str(self.folder / under_way.ASKED)!r} is damaged: there is no option {name!r}"
                 )
-        options = known | self.asked["options"]
+        options: dict[str, Any] = known | self.asked["options"]
         if self.asked["seed_source"] == seeds.FRESH:
             options["seed"] = seeds.Fresh(options["seed"])
         return options

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.rundir import integrity, parquet_columns, regular_files
+from p2p_sim.rundir import integrity, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.regular_files import RESTORE, short
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_writer import MESSAGES
@@ -114,6 +114,8 @@ def why_none(path: Path) -> str:
         return "there is no such folder; p2p-sim run makes one and says where it is"
     if path.is_file():
         return "it is a file; name the folder that p2p-sim run made"
+    if (path / under_way.ASKED).is_file():
+        return f"it has no {RUN}, the run was cut off; p2p-sim run --resume {path} goes on with it"
     if (path / MESSAGES).is_dir():
         return f"it has no {RUN}; its trace can be opened (p2p-sim trace), the run was cut off: run it again"
     inside = sorted(file.parent.name for file in path.glob(f"*/{RUN}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 import p2p_sim
 from p2p_sim.core import code_fingerprint
 from p2p_sim.rundir import code_versions, parquet_columns, under_way
+from protocols import PeerToPeer
 from tests.cli.conftest import below
 
 WORDS = ["run", "peer-to-peer", "--users", "300", "--cluster-size", "30", "--seed", "3", "--trace", "full"]
@@ -104,6 +106,12 @@ def test_it_goes_on_in_shards(cli, left, shards):
     assert (other.digest, other.backend) == (one.digest, "shards")
     outputs = (below(left / name / "outputs") for name in ("whole", "rounds"))
     assert next(outputs) == next(outputs)
+
+
+def test_what_takes_a_whole_run_says_how_it_goes_on(cli, left):
+    (folder,) = left.glob("rounds.partial-*")
+    done = cli("report", folder.name)
+    assert (done.status, f"p2p-sim run --resume {folder.name} goes on with it" in done.err) == (2, True)
 
 
 def test_a_run_that_was_whole_but_for_its_name_says_so(cli, left):
@@ -199,9 +207,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):
     assert not [name for name, text in below(whole).items() if str(seed).encode() in (text or b"")]
     content = json.loads((whole / "run.json").read_text())
     assert (content["seed"], content["seed_source"]) == (None, "fresh")
-    same = p2p_sim.learning.experiment.simulate(
-        p2p_sim.catalogue.of_run(content["protocol"])(0.1), 90, seed=seed
-    )
+    same = p2p_sim.learning.experiment.simulate(PeerToPeer(0.1), 90, seed=seed)
     assert content["digest"] == same.digest
 
 
@@ -213,6 +219,26 @@ def test_a_full_disk_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):
     assert "error: cannot write to 'runs': No space left on device" in done.err
     assert f"p2p-sim run --resume runs/{folder.name}" in done.err
     assert cli("run", "--resume", folder).status == 0
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_really_full(cli, tmp_path):
+    """A limit on the size of files stands for the disk."""
+    words = ["run", "peer-to-peer", "--users", "20000", "--seed", "3", "--trace", "full", "--out", "r"]
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "p2p_sim.cli", *words], cwd=tmp_path, preexec_fn=small, capture_output=True, text=True
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "error: the trace cannot be written to" in done.stderr
+    (folder,) = tmp_path.glob("r.*")
+    assert f"p2p-sim run --resume {folder.name}" in done.stderr
+    assert cli("run", "--resume", "r").status == 0
+    same = p2p_sim.learning.experiment.simulate(PeerToPeer(0.1), 20_000, seed=3)
+    assert p2p_sim.load("r").digest == same.digest
 
 
 def test_a_program_at_fault_does_not_go_on(cli, interrupted, tmp_path):
@@ -247,12 +273,12 @@ def test_a_damaged_note_is_named_and_nothing_touched(cli, left, harm, says):
 
 def test_a_run_that_is_still_computed_is_left_alone(cli, left):
     (folder,) = left.glob("rounds.partial-*")
-    before, lock = below(left), under_way.locked(folder)
+    before, lock = below(folder), under_way.locked(folder)
     assert lock is not None
     done = cli("run", "--resume", "rounds")
     os.close(lock)
     assert (done.status, "is still being computed by another process" in done.err) == (2, True)
-    assert below(left) == before
+    assert below(folder) == before
 
 
 def test_which_of_several_is_asked(cli, left):
@@ -261,8 +287,17 @@ def test_which_of_several_is_asked(cli, left):
     done = cli("run", "--resume", "rounds")
     assert (done.status, "2 runs 'rounds' were cut off: name one of them" in done.err) == (2, True)
     assert cli("run", "--resume", "rounds.partial-second").status == 0
-    assert cli("run", "--resume", folder).err.startswith("error: output 'rounds' exists already")
+    assert cli("run", "--resume", folder.name).err.startswith("error: output 'rounds' exists already")
     assert folder.is_dir()
+
+
+def test_images_are_read_with_their_labels(tmp_path):
+    from p2p_sim.learning.data.files import read_with
+
+    one, other = tmp_path / "my-images-idx3-ubyte", tmp_path / "my-labels-idx1-ubyte.gz"
+    assert read_with(one) == [one]
+    other.touch()
+    assert read_with(one) == [one, other]
 
 
 @pytest.mark.parametrize("name", ["nothing", "."])

@@ -1,0 +1,37 @@
+"""The benchmark of faults at a small size; what kills is run by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks import faults
+
+
+def test_what_checkpoints_would_take_is_measured() -> None:
+    found = faults.checkpoints(2_000)
+    assert found["bytes_a_user"] > 2.1  # a byte for each message at least
+    assert found["write_seconds"] > 0
+    assert found["write_over_rounds"] > 0
+
+
+def test_kills_fall_within_their_phase() -> None:
+    killed: list[str] = []
+    killing = faults.Killing("second", 0.0, lambda: killed.append("dead"))
+    for label in ("first", "second", "", "second"):
+        killing(label, 0, 1)
+    killing.clock.join()
+    assert killed == ["dead"]
+    phases = killing.phases(killing.begun["second"] + 2.0)
+    assert list(phases) == ["first", "second"]
+    assert phases["second"] == 2.0
+
+
+def test_runs_are_compared_by_all_but_their_messages(tmp_path: Path) -> None:
+    for name, outputs, messages in (("a", "1", "1"), ("b", "1", "2"), ("c", "2", "1")):
+        (tmp_path / name).mkdir()
+        sums = {"outputs/learner.parquet": outputs, "messages/manifest.json": messages}
+        (tmp_path / name / "run.json").write_text(json.dumps({"digest": "d", "sha256": sums}))
+    assert faults._same(tmp_path / "a", tmp_path / "b")
+    assert not faults._same(tmp_path / "a", tmp_path / "c")
+    assert not faults._same(tmp_path / "a", tmp_path / "none")
