@@ -341,6 +341,8 @@ def _run(
     if draft is not None and isinstance(population, Unmade) and settings.backend == "shards":
         settings = replace(settings, outputs=OutputsFolder.begin(draft))
     finished, timings = backends.run(protocol, population, int(seed), settings)
+    if isinstance(finished.outputs, StoredOutputs):
+        finished.outputs.draft = draft
     unsent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
     counts = {(kind, 0): Count() for kind in unsent} | finished.totals.counts
     messages: Mapping[str, dict[str, Array]]

@@ -79,11 +79,11 @@ class OutputsFolder:
 class StoredOutputs(Mapping[str, dict[str, Array]]):
     """The outputs of a run by role, read from the folder ``outputs`` when they are asked for.
 
-    ``names``: the columns of each role.
+    ``names``: the columns of each role; ``draft``: of the run directory they wait in.
     """
 
-    def __init__(self, folder: Path, names: Mapping[str, Sequence[str]]):
-        self.folder, self.names = folder, names
+    def __init__(self, folder: Path, names: Mapping[str, Sequence[str]], draft: Draft | None = None):
+        self.folder, self.names, self.draft = folder, names, draft
 
     def __getitem__(self, role: str) -> dict[str, Array]:
         names = self.names[role]

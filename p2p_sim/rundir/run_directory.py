@@ -71,8 +71,8 @@ def save(run: RunRecord, path: Path, force: bool, population: bool) -> Path:
     if not population:
         seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
-    held = run.kept_messages
-    draft = held.draft if isinstance(held, OnDemand) else None
+    stored = (each for each in (run.kept_messages, run.outputs) if isinstance(each, OnDemand | StoredOutputs))
+    draft = next((each.draft for each in stored if each.draft is not None), None)
     if draft is not None and draft.beside(path):
         _finish(run, draft, path, force, population)
     else:
@@ -86,10 +86,7 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
     try:
         write_messages(building.make() / MESSAGES, run)
         parts_of: dict[str, Mapping[str, Mapping[str, Array]]] = {OUTPUTS: run.outputs}
-        if (
-            isinstance(run.outputs, StoredOutputs)
-            and run.outputs.folder == building.make().resolve() / OUTPUTS
-        ):
+        if isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building:
             parts_of = {}  # its sites wrote them there
         if population and run.faulty:  # who lied would tell of the seed
             parts_of["faults"] = {name: {"user": users} for name, users in run.faulty.items()}

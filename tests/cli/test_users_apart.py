@@ -1,0 +1,52 @@
+"""Commands whose users are made or read by shards: the results are those of one process, which holds none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import p2p_sim
+from p2p_sim.core.unmade import Unmade
+from p2p_sim.rundir.outputs_folder import StoredOutputs
+from protocols import PeerToPeer
+from tests.backends.test_users_apart import CLUSTERS, written
+from tests.contract.test_battery import equal
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
+
+
+def test_the_calling_process_holds_no_users_and_no_outputs(
+    cli: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """The whole command, from users to the finished folder: nobody there asks for a column of everybody."""
+    words = ["run", "peer-to-peer", "--users", 700, "--cluster-size", 50, "--seed", 3, "--json"]
+    here = cli(*words, "--out", "here").json
+    asked: list[str] = []
+    read = StoredOutputs.__getitem__
+    monkeypatch.setattr(Unmade, "_whole", property(lambda _: asked.append("users")))
+    monkeypatch.setattr(
+        StoredOutputs, "__getitem__", lambda self, role: asked.append(role) or read(self, role)
+    )
+    there = cli(*words, "--out", "there", "--backend", "shards", "--shards", 3).json
+    assert asked == []
+    for same in ("digest", "released", "clusters", "privacy", "users"):
+        assert there[same] == here[same], same
+    loaded = [p2p_sim.load(tmp_path / name) for name in ("here", "there")]
+    assert equal(loaded[0].output("learner"), loaded[1].output("learner"))
+    assert (
+        cli("replay", "there", "--user", 17).out.replace("there", "here", 1)
+        == cli("replay", "here", "--user", 17).out
+    )
+
+
+def test_a_population_from_the_command_line(cli: Any, tmp_path: Path) -> None:
+    folder, whole = written(tmp_path / "users", CLUSTERS)
+    words = ["run", "peer-to-peer", "--population", folder, "--label", "label", "--cluster-column", "group"]
+    done = cli(*words, "--seed", 1, "--backend", "shards", "--shards", 2, "--json").json
+    assert done["digest"] == p2p_sim.run(PeerToPeer(0.1), whole, seed=1).digest
+    assert (done["users"], done["clusters"]["origin"]) == (1000, "from a column")
+    assert cli(*words, "--plan", "--json").json["users"] == 1000
+    refused = cli(*words, "--users", 7)
+    assert (refused.status, "--users and --population are both given" in refused.err) == (2, True)
