@@ -64,7 +64,7 @@ class Draw:
     def several(self, times: int) -> Layout:
         """Return the layout of ``times`` items a party, the same object every time, so that columns combine."""
         if times not in self._several:
-            layout = self._several[times] = Layout(np.arange(len(self.ids) + 1) * times)
+            layout = self._several[times] = Layout.alike(len(self.ids), times)
             layout.server = layout.given = self.role != USER
         return self._several[times]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from p2p_sim.core import exact, kernels_numpy, numba_loops
 from p2p_sim.core.kernels_numpy import Array, Bools, Ids, as_array, as_words
 from p2p_sim.core.random_words import Words
+from p2p_sim.core.run_digest import added
 
 __all__ = [
     "BLOCK",
@@ -44,6 +45,8 @@ __all__ = [
 BLOCK = 262_144
 _MANY = 8_192
 """Words that are drawn at a time where they are looked up at once."""
+_AT_ONCE = 65_536
+"""Rows that are hashed at a time where columns are copied for it."""
 _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
 
@@ -259,6 +262,12 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
+    if count > _AT_ONCE and not all(map(_read_as_it_is, columns)):  # the copies then stay in the caches
+        total = (0, 0)
+        for low in range(0, count, _AT_ONCE):
+            few = [each if isinstance(each, int) else each[low : low + _AT_ONCE] for each in columns]
+            total = added(total, absorb(salt, few, min(_AT_ONCE, count - low)))
+        return total
     lanes = [salt, (salt + 1) % (1 << 64)]
     while columns and isinstance(columns[0], int):  # what is the same in all rows is hashed once
         lanes = kernels_numpy.mixed(lanes, columns[0])
@@ -292,3 +301,10 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
     words = np.stack(wide) if wide else np.zeros((0, 0), np.uint64)
     a, b = numba_loops.absorb(*lanes, count, plan, base, *ids, *octets, *longs, words)
     return int(a), int(b)
+
+
+def _read_as_it_is(column: Array | range | int) -> bool:
+    """Whether a column is hashed without a copy of it, as few enough of its kind are."""
+    if isinstance(column, (int, range)) or column.dtype.itemsize == 8:
+        return True
+    return column.flags.c_contiguous and column.dtype in (np.int32, np.uint8, np.bool_)
