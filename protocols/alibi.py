@@ -68,8 +68,10 @@ class Alibi(Protocol):
         """Report the label, one-hot, with noise on every entry."""
         check_tail(self.epsilon, self.epsilon / 2)
         # one label replaced moves two entries by 1: L1 sensitivity 2
-        noise = me.draw.laplace("noise", 2 * scale(self.epsilon, self.grid), times=self.labels)
-        scores = noise.data.astype(np.int32).reshape(me.size, self.labels)
+        noise = me.draw.laplace(
+            "noise", 2 * scale(self.epsilon, self.grid), times=self.labels, dtype=np.int32
+        )
+        scores = noise.data.reshape(me.size, self.labels).copy()
         if self.labels == 2:  # as below, in a fraction of its time
             scores[:, 0] += np.int32(self.grid) * ~me.y
             scores[:, 1] += np.int32(self.grid) * me.y

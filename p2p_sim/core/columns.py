@@ -28,11 +28,11 @@ class Layout:
 
     server = given = False
 
-    def __init__(self, starts: Array | None, parties: int = 0, each: int = 1):
-        self._each = each
+    def __init__(self, starts: Array | None, parties: int = 0, times: int = 1):
+        self._times = times
         if starts is None:  # every party holds as many: nothing need be stored
-            self.parties, self.size = parties, parties * each
-            self.dense = each == 1
+            self.parties, self.size = parties, parties * times
+            self.dense = self.size == parties
         else:
             self.starts = starts
             self.parties, self.size = len(starts) - 1, int(starts[-1])
@@ -42,15 +42,10 @@ class Layout:
         """Every party holds exactly one."""
         return cls(None, parties)
 
-    @classmethod
-    def alike(cls, parties: int, each: int) -> Layout:
-        """Every party holds as many, at least one."""
-        return cls(None, parties, each)
-
     @cached_property
     def starts(self) -> Array:
         """The first message of each party, and the end."""
-        return np.arange(self.parties + 1) * self._each
+        return np.arange(self.parties + 1) * self._times
 
     @cached_property
     def count(self) -> Array:

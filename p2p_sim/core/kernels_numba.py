@@ -96,17 +96,20 @@ def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
 
 
 def several_picked(
-    table: Words, seed: int, stream: int, parties: npt.NDArray[Any], times: int
-) -> npt.NDArray[np.int64]:
+    table: Words, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int, dtype: Any = np.int64
+) -> Array:
     """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
-    size = len(parties) * times
-    if size < exact.GUIDED:
-        return exact.pick(table, several_words(seed, stream, parties, times))
-    out, owners, guide = np.empty(size, np.int64), np.ascontiguousarray(parties, np.int64), exact.guide(table)
-    step = max(1, _MANY // times)
+    if len(parties) * times < exact.GUIDED:
+        return kernels_numpy.several_picked(table, seed, stream, parties, times, dtype)
+    out, guide, step = np.empty(len(parties) * times, dtype), exact.guide(table), max(1, _MANY // times)
     drawn = np.empty(step * times, np.uint64)
-    for low in range(0, len(owners), step):  # so few that the words stay in the nearest caches
-        few = owners[low : low + step]
+    for low in range(0, len(parties), step):  # so few that the words stay in the nearest caches
+        some = parties[low : low + step]
+        few = (
+            np.arange(some.start, some.stop)
+            if isinstance(some, range)
+            else np.ascontiguousarray(some, np.int64)
+        )
         words = drawn[: len(few) * times]
         numba_loops.several_words(seed, stream, few, times, words)
         numba_loops.pick(table, words, *guide, out[low * times : low * times + len(words)])
