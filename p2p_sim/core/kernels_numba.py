@@ -43,9 +43,9 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 262_144
-_MANY = 8_192
+_MANY = 32_768
 """Words that are drawn at a time where they are looked up at once."""
-_AT_ONCE = 65_536
+_AT_ONCE = 131_072
 """Rows that are hashed at a time where columns are copied for it."""
 _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
