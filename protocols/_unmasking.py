@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Inbox, PerMessage
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.party import Party
 from p2p_sim.crypto import field as modular
 from p2p_sim.crypto import pairs, shamir
@@ -171,7 +172,7 @@ class UnmaskingServer:
 def _numbers(answers: Inbox) -> Array:
     """Return the numbers of the questions that are answered."""
     seq = answers.rows.seq
-    return np.zeros(answers.layout.size, np.int64) if seq is None else np.asarray(seq, np.int64)
+    return np.zeros(answers.layout.size, np.int64) if seq is None else as_array(seq).astype(np.int64)
 
 
 def _firsts(numbers: Array) -> Array:

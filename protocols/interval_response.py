@@ -91,23 +91,35 @@ class IntervalResponse(Protocol):
         first, last = self.interval()
         near, far = 2 * self.window + 1, last - first
         each_near, each_far, rest = self.words()
-        # of the outputs near the label
-        least = np.clip(me.y.view(np.uint8).astype(np.int64), first, last) - first
-        drawn = me.draw.categorical("output", [each_near] * near + [each_far] * far + [rest])
-        other = drawn - near  # of the outputs below those near, and above
-        said = np.where(drawn < near, least + drawn, other + near * (other >= least))
-        said = np.where(drawn == near + far, (near + far) // 2, said)
-        yield self.report(output=said.astype(np.uint16))
+        place = me.y.view(np.uint8) * np.int64(near + far + 1)
+        place += me.draw.categorical("output", [each_near] * near + [each_far] * far + [rest])
+        yield self.report(output=_said(self).take(place))
 
     def learner(self, me: Party) -> Rounds:
         """Receive the outputs, and look up their numbers."""
         reports = yield self.report.receive()
         columns = reports.columns()
-        share = (columns["output"].astype(np.int64) + self.interval()[0] - self.window) / (self.labels - 1)
-        return columns | {"value": numbers_between(share, self.low, self.high)}
+        first, last = self.interval()
+        outputs = np.arange(first - self.window, last + self.window + 1)
+        numbers = numbers_between(outputs / (self.labels - 1), self.low, self.high)
+        return columns | {"value": numbers.take(columns["output"])}
 
     def _chances(self) -> npt.NDArray[Any]:
         return parsed_prior(self.prior, self.labels, f'{self.labels} probabilities or "{UNIFORM}"')
+
+
+@lru_cache(maxsize=64)  # every block asks
+def _said(protocol: IntervalResponse) -> npt.NDArray[np.uint16]:
+    """Return the output of every label for each outcome of the draw, one label after the other."""
+    first, last = protocol.interval()
+    near, far = 2 * protocol.window + 1, last - first
+    least = np.clip(np.arange(protocol.labels), first, last)[:, None] - first  # of the outputs near the label
+    drawn = np.arange(near + far + 1)
+    other = drawn - near  # of the outputs below those near, and above
+    said = np.where(drawn < near, least + drawn, other + near * (other >= least))
+    table = np.where(drawn == near + far, (near + far) // 2, said).astype(np.uint16).reshape(-1)
+    table.flags.writeable = False
+    return table
 
 
 @lru_cache(maxsize=64)  # every block asks

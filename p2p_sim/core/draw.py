@@ -232,11 +232,20 @@ class Draw:
             f"{_MOST_OUTCOMES} outcomes, with a sum in each row from 1 to 2^63 - 1"
         )
 
-    def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
-        """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
+    def laplace(
+        self, name: str, scale: Any, *, each: Any = None, times: int | None = None, dtype: Any = np.int64
+    ) -> Any:
+        """Draw discrete Laplace noise in grid steps: P(k) proportional to e^(-|k| / scale), scale in steps.
+
+        ``dtype``: np.int64, or np.int32, which holds all noise as well, in half the memory.
+        """
+        if dtype not in (np.int32, np.int64):
+            raise ProtocolError(
+                f"{self._where(name)}: laplace with dtype={dtype!r}: give np.int64 or np.int32"
+            )
         key, layout = self._key(name), self._layout(name, each, times)
         table, least = exact.laplace_thresholds(exact.as_scale(f"scale of draw {name!r}", scale))
-        steps = self._picked(table, key, layout, times)
+        steps = self._picked(table, key, layout, times, dtype)
         steps += least
         return self._observed(name, steps, layout)
 
@@ -306,13 +315,15 @@ class Draw:
             raise ProtocolError(f"{self._where(name)}: times={times!r} must be an integer of at least 1")
         return self.several(times)
 
-    def _picked(self, table: Words, key: int, layout: Layout | None, times: int | None) -> Array:
+    def _picked(
+        self, table: Words, key: int, layout: Layout | None, times: int | None, dtype: Any = np.int64
+    ) -> Array:
         """Return how many thresholds are at most each word of draws."""
         picked: Array
         if times is not None and self._row(layout) is None:
-            picked = self.compute.several_picked(table, self.seed, key, self.ids, times)
+            picked = self.compute.several_picked(table, self.seed, key, self.ids, times, dtype)
         else:
-            picked = self.compute.pick(table, self._drawn(key, layout, times))
+            picked = self.compute.pick(table, self._drawn(key, layout, times)).astype(dtype, copy=False)
         return picked
 
     def _column(self, value: Any, layout: Layout | None) -> npt.NDArray[Any]:

@@ -181,16 +181,15 @@ def pick(table: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.ND
 
 GUIDED = 16_384
 """Words from which a search is guided: from which it repays making the guide."""
-_FEW_THRESHOLDS = 256
 
 
 def guide(table: npt.NDArray[np.uint64]) -> tuple[np.uint64, npt.NDArray[np.int32]]:
     """Return by how many bits to shift a word for its stretch, and how many thresholds lie before each, and in all.
 
-    The stretches are so many that most words are drawn in one without a threshold: 4,096 where thresholds are few,
-    which stay in the nearest cache, or 65,536.
+    The stretches are so many that most words are drawn in one without a threshold: eight or more a threshold, from
+    4,096, which stay in the nearest cache, to 65,536.
     """
-    bits = 12 if len(table) < _FEW_THRESHOLDS else 16
+    bits = min(max(12, len(table).bit_length() + 3), 16)
     shift = np.uint64(64 - bits)
     firsts = np.zeros((1 << bits) + 1, np.int32)
     np.cumsum(np.bincount((table >> shift).view(np.int64), minlength=1 << bits), out=firsts[1:])

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from p2p_sim.core import exact, kernels_numpy, numba_loops
 from p2p_sim.core.kernels_numpy import Array, Bools, Ids, as_array, as_words
 from p2p_sim.core.random_words import Words
+from p2p_sim.core.run_digest import added
 
 __all__ = [
     "BLOCK",
@@ -47,8 +48,10 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 262_144
-_MANY = 8_192
+_MANY = 32_768
 """Words that are drawn at a time where they are looked up at once."""
+_AT_ONCE = 131_072
+"""Rows that are hashed at a time where columns are copied for it."""
 _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
 
@@ -98,12 +101,12 @@ def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
 
 
 def several_picked(
-    table: Words, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
-) -> npt.NDArray[np.int64]:
+    table: Words, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int, dtype: Any = np.int64
+) -> Array:
     """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
     if len(parties) * times < exact.GUIDED:
-        return kernels_numpy.several_picked(table, seed, stream, parties, times)
-    return _several(table, seed, stream, parties, times, numba_loops.pick, np.dtype(np.int64))
+        return kernels_numpy.several_picked(table, seed, stream, parties, times, dtype)
+    return _several(table, seed, stream, parties, times, numba_loops.pick, np.dtype(dtype))
 
 
 def several_looked_up(
@@ -325,6 +328,12 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
+    if count > _AT_ONCE and not all(map(_read_as_it_is, columns)):  # the copies then stay in the caches
+        total = (0, 0)
+        for low in range(0, count, _AT_ONCE):
+            few = [each if isinstance(each, int) else each[low : low + _AT_ONCE] for each in columns]
+            total = added(total, absorb(salt, few, min(_AT_ONCE, count - low)))
+        return total
     lanes = [salt, (salt + 1) % (1 << 64)]
     while columns and isinstance(columns[0], int):  # what is the same in all rows is hashed once
         lanes = kernels_numpy.mixed(lanes, columns[0])
@@ -358,3 +367,10 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
     words = np.stack(wide) if wide else np.zeros((0, 0), np.uint64)
     a, b = numba_loops.absorb(*lanes, count, plan, base, *ids, *octets, *longs, words)
     return int(a), int(b)
+
+
+def _read_as_it_is(column: Array | range | int) -> bool:
+    """Whether a column is hashed without a copy of it, as few enough of its kind are."""
+    if isinstance(column, (int, range)) or column.dtype.itemsize == 8:
+        return True
+    return column.flags.c_contiguous and column.dtype in (np.int32, np.uint8, np.bool_)

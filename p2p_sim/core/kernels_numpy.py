@@ -110,11 +110,14 @@ def words_weighted(
 
 
 def several_picked(
-    table: Words, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
-) -> npt.NDArray[np.int64]:
-    """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
+    table: Words, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int, dtype: Any = np.int64
+) -> Array:
+    """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word.
+
+    ``dtype``: np.int64 or np.int32.
+    """
     owners = np.arange(parties.start, parties.stop) if isinstance(parties, range) else parties
-    return pick(table, several_words(seed, stream, owners, times))
+    return pick(table, several_words(seed, stream, owners, times)).astype(dtype, copy=False)
 
 
 def several_looked_up(

@@ -158,7 +158,11 @@ class Mailbox:
             return Rows(Layout(np.zeros(self.parties + 1, np.int64)), np.zeros(0, np.int64), None, empty)
 
         def sender() -> Array:
-            return np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
+            rows, low = np.empty(sum(map(len, batches)), np.int64), 0
+            for b in batches:
+                rows[low : low + len(b)] = as_array(b.sender)
+                low += len(b)
+            return rows
 
         fields = {name: _joined([b.fields[name] for b in batches]) for name in batches[0].fields}
         seq = batches[0].seq

@@ -127,7 +127,7 @@ def several_words(key0, key1, parties, times, out):
                     out[place + i * times] = w[lane, i]
 
 
-@njit(types.void(_W, _W, _u64, _I, _L_OUT), **_OPTIONS)
+@njit([types.void(_W, _W, _u64, _I, each) for each in (_L_OUT, _I_OUT)], **_OPTIONS)
 def pick(table, drawn, shift, firsts, out):
     """Count thresholds up to each word: those before its stretch, then by halving, where the stretch has any."""
     for i in range(len(drawn)):
