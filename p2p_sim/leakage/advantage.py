@@ -19,7 +19,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.eta import checked
-from p2p_sim.leakage.intervals import Groups
+from p2p_sim.leakage.intervals import Ends, Groups
 from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference, Least
 from p2p_sim.privacy.bounds.attacks2023 import checked_utility, weighted_utility
 from p2p_sim.privacy.bounds.bound import Figure, mean
@@ -185,8 +185,7 @@ def measured(
     made = AttackRow(name, unknown, unknown, unknown, unknown, basis, source)
     if baseline.expected is not None and baseline.expected > 0:
         return _over_the_known(made, won, blind, baseline.expected, utility, confidence, groups)
-    rivals = [utility[each, y] for each in baseline.rivals] or [blind]
-    return _over_the_best(made, won, blind, rivals, baseline.regret, utility, confidence, groups)
+    return _over_the_best(made, won, baseline, y, utility, confidence, groups)
 
 
 def _over_the_known(
@@ -216,44 +215,39 @@ def _over_the_known(
 def _over_the_best(
     row: AttackRow,
     won: Floats,
-    blind: Floats,
-    rivals: Sequence[Floats],
-    regret: float,
+    baseline: Baseline,
+    y: npt.NDArray[np.int64],
     utility: Floats,
     confidence: float,
     groups: Groups | None,
 ) -> AttackRow:
-    """Return the row with its figures, over the best of ``rivals``, of which ``blind`` was picked."""
-    largest = float(utility.max())
-    gained = [intervals.spread(won - each, groups) for each in rivals]
-    value = float((won - blind).mean())
+    """Return the row with its figures, over the best of the baseline's rivals, around what it picked."""
+    largest, blind = float(utility.max()), utility[baseline.guess, y]
+    gained: list[Ends] = []
+    without: list[Ends] = []
+    times: list[Ends] = []
+    for guess in baseline.rivals or (baseline.guess,):  # there may be many: no column of any is kept
+        each = utility[guess, y]
+        gained.append(partial(intervals.spread(won - each, groups).interval, largest=largest))
+        without.append(_mean_ends(each, utility))
+        times += [intervals.ratio_ends(won, each, largest, groups)] if each.any() else []
 
     def advantage(confidence: float) -> Interval:
-        found = intervals.of_least(
-            [partial(each.interval, largest=largest) for each in gained], confidence, value
-        )
-        return intervals.shifted(intervals.within(found, -largest, largest), lower=regret)
+        found = intervals.of_least(gained, confidence, float((won - blind).mean()))
+        return intervals.shifted(intervals.within(found, -largest, largest), lower=baseline.regret)
 
-    without = intervals.of_largest(
-        [partial(_mean, each, utility) for each in rivals], confidence, float(blind.mean())
-    )
-    times = [
-        partial(intervals.of_ratio, won, each, largest=largest, groups=groups)
-        for each in rivals
-        if each.any()
-    ]
-    ratio = (
-        intervals.of_least(times, confidence, float(won.mean() / blind.mean()))
-        if blind.any()
-        else intervals.UNKNOWN
-    )
+    base = intervals.of_largest(without, confidence, float(blind.mean()))
+    ratio = intervals.UNKNOWN
+    if blind.any():
+        ratio = intervals.of_least(times, confidence, float(won.mean() / blind.mean()))
+    utilities = _mean_ends(won, utility, groups)
     return replace(
         row,
-        utility=_mean(won, utility, confidence, groups),
-        baseline=intervals.within(intervals.shifted(without, upper=regret), 0.0, largest),
+        utility=utilities(confidence),
+        baseline=intervals.within(intervals.shifted(base, upper=baseline.regret), 0.0, largest),
         advantage=advantage(confidence),
-        ratio=_regretted(ratio, without.value, regret),
-        least=Least(_mean(won, utility, SURE, groups).lower, advantage(SURE).lower),
+        ratio=_regretted(ratio, base.value, baseline.regret),
+        least=Least(utilities(SURE).lower, advantage(SURE).lower),
     )
 
 
@@ -283,11 +277,12 @@ def refused(name: str, why: str) -> AttackRow:
     return AttackRow(name, unknown, unknown, unknown, unknown, "refused", "", why)
 
 
-def _mean(values: Floats, utility: Floats, confidence: float, groups: Groups | None = None) -> Interval:
+def _mean_ends(values: Floats, utility: Floats, groups: Groups | None = None) -> Ends:
+    """Return the interval of a mean utility at any confidence: Clopper-Pearson's of a share of independent users."""
     if groups is None and bool(np.isin(utility, (0.0, 1.0)).all()):
-        return intervals.of_share(int(values.sum()), len(values), confidence)
-    largest = float(utility.max())
-    return intervals.within(intervals.of_mean(values, confidence, largest, groups), 0.0, largest)
+        return partial(intervals.of_share, int(values.sum()), len(values))
+    largest, found = float(utility.max()), intervals.spread(values, groups)
+    return lambda confidence: intervals.within(found.interval(confidence, largest), 0.0, largest)
 
 
 def _regretted(ratio: Interval, baseline: float, regret: float) -> Interval:

@@ -118,13 +118,20 @@ def of_ratio(
 
     *Source:* the delta method: the ratio is off by the mean of (over - ratio under) / mean(under).
     """
+    return ratio_ends(over, under, largest, groups)(confidence) if under.any() else UNKNOWN
+
+
+def ratio_ends(over: Floats, under: Floats, largest: float, groups: Groups | None = None) -> Ends:
+    """Return the same at any confidence; the second mean is above 0."""
     below = float(under.mean())
-    if below == 0:
-        return UNKNOWN
     value = float(over.mean()) / below
-    most = max(1.0, value) * largest / below
-    low, _, high = of_mean((over - value * under) / below, confidence, most, groups)
-    return Interval(max(0.0, value + low), value, value + high)
+    off, most = spread((over - value * under) / below, groups), max(1.0, value) * largest / below
+
+    def ends(confidence: float) -> Interval:
+        low, _, high = off.interval(confidence, most)
+        return Interval(max(0.0, value + low), value, value + high)
+
+    return ends
 
 
 def of_least(several: Sequence[Ends], confidence: float, value: float) -> Interval:

@@ -97,10 +97,10 @@ def of_cases(law: Law, cases: list[Outcomes] | None, order_: Any) -> Renyi | Non
     """Return the largest D_order of what a view sees under two labels, in both directions, of its law.
 
     ``cases``: as ``cases_of`` returns them.  Exact by the outcomes, or in closed form for Gaussian and Laplace noise;
-    otherwise the law's pure epsilon bounds the divergence of every order.  None where that is infinite, and nothing is
-    known.  order_ > 1.  Raises InputError.
-    *Source:* Release 2023, Definition 3.1; ``gaussians``, ``laplace``; a divergence grows with its order, up to the
-    pure epsilon (Mironov 2017, section 3).
+    otherwise the law's pure epsilon bounds it.  None where that is infinite, and nothing is known.  order_ > 1.  Raises
+    InputError.
+    *Source:* Release 2023, Definition 3.1; ``gaussians``, ``laplace``; Bun and Steinke 2016, proof of Proposition 3.3:
+    no view of a pure epsilon has a larger divergence than binary randomized response.
     """
     alpha, noise = order(order_), law.noise()
     if noise is not None:
@@ -116,7 +116,10 @@ def of_cases(law: Law, cases: list[Outcomes] | None, order_: Any) -> Renyi | Non
     pure = law.pure_bracket().upper
     if math.isinf(pure):
         return None
-    return Renyi(pure, alpha, True, "", "at most the pure epsilon of the view", "upper")
+    lie = float(np.exp(-np.logaddexp(0.0, pure)))
+    value = release2023.label_divergence(alpha, 2 * lie, 2).epsilon
+    source = "at most that of binary randomized response of the view's pure epsilon, Bun and Steinke 2016"
+    return Renyi(value, alpha, True, "", source, "upper")
 
 
 def _of_logs(first: Floats, second: Floats, alpha: float) -> float:

@@ -348,14 +348,24 @@ def _of_divergences(law: PrivacyProfile) -> list[Figure]:
     if not known:
         return []
     basis: Basis = "upper" if law.basis == "upper" else known[0].basis
+    if all(math.isinf(each.epsilon) for each in known):
+        source = f"{known[0].source}; {law.source}"
+        return [Figure(math.nan, "Rényi divergence of any order", False, known[0].why, source, basis)]
     shown = [
         Figure(
-            each.epsilon if math.isfinite(each.epsilon) else math.nan, f"Rényi divergence of order {order:g}, nats",
-            math.isfinite(each.epsilon), each.why, f"{each.source}; {law.source}", basis,
+            each.epsilon,
+            f"Rényi divergence of order {order:g}, nats",
+            True,
+            "",
+            f"{each.source}; {law.source}",
+            basis,
         )
-        for order in SHOWN if (each := found[order]) is not None
-    ]  # fmt: skip
-    bound = renyi.to_epsilon(known, DELTA)
+        for order in SHOWN
+        if (each := found[order]) is not None
+    ]
+    bound, pure = renyi.to_epsilon(known, DELTA), law.law.pure_bracket().upper
+    source = (
+        bound.source if bound.epsilon < pure else "the divergence of infinite order, the view's pure epsilon"
+    )
     quantity = f"ε at δ = {DELTA:g}, by Rényi divergences"
-    value = bound.epsilon if bound.holds else math.nan
-    return [*shown, Figure(value, quantity, bound.holds, bound.why, bound.source, "upper")]
+    return [*shown, Figure(min(bound.epsilon, pure), quantity, True, "", source, "upper")]

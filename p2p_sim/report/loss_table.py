@@ -169,10 +169,10 @@ def as_text(told: Document) -> str:
 
 def _divergences(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of Renyi divergences, and what they are good for."""
-    head = ("Rényi order", "flipped label, nats", "features, estimated", "at least", "together, at least")
+    head = ("Rényi order", "flipped label, nats", "features, at least", "together, at least")
     lines = [
         [
-            row["order"], row["label"]["value"], row["features"]["estimate"],
+            row["order"], row["label"]["value"],
             float(down(row["features"]["at_least"])), float(down(row["together"]["at_least"])),
         ]
         for row in rows
@@ -181,8 +181,8 @@ def _divergences(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 _BELOW = (
-    "That of features is estimated from below, by a discriminator: it may be larger by any amount, and no (ε, δ) "
-    "follows from it. That of the flipped label is exact."
+    "That of features is estimated from below, by a discriminator: it may be larger by any amount (where it is "
+    "0, so few people show nothing), and no (ε, δ) follows from it. That of the flipped label is exact."
 )
 
 
@@ -197,7 +197,7 @@ def _ends(found: Mapping[str, float]) -> str:
 
 def _band(found: Mapping[str, Any]) -> str:
     """Return the band by Theorem 1 as a line: a theorem as printed, on its authors' word."""
-    said = f"  as {found['source']}, claims of it: "
+    said = f"  as claimed by {found['source']}: "
     if found["lower"] is None:
         return f"{said}nothing ({found['why']})"
     radius = f"(sup and inf of P(y = 1 | x) within {float(up(found['radius'])):.4g} of their estimates)"

@@ -340,6 +340,16 @@ def test_an_attacker_of_ones_own_stands_beside_the_others(cli, tmp_path: Path) -
         assert (refused.status, refused.out, text in refused.err) == (2, "", True)
 
 
+def test_the_attacker_of_the_guide_works_as_written(cli, tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "attack-command.md").read_text()
+    own = guide.split("## An attacker of your own")[1]
+    (tmp_path / "ada.py").write_text(own.split("```python\n")[1].split("```")[0])
+    command = own.split("```text\n$ p2p-sim ")[1].split("\n")[0]
+    (view,) = cli(*shlex.split(command), "--json").json["views"]
+    assert attackers(view)["ada:majority_of_cluster"]["basis"] == "measured"
+    assert attackers(view)["ada:majority_of_cluster"]["advantage"]["value"] > 0.02
+
+
 def test_a_statistic_of_ones_own_is_audited(cli, tmp_path: Path) -> None:
     (tmp_path / "ada_own.py").write_text(OWN)
     audit = ("audit", "randomized-response", "--epsilon", "1", "--trials", "2000", "--delta", "0")

@@ -176,7 +176,7 @@ def test_data_is_needed(cli):
 def test_the_band_of_theorem_1_is_printed_as_a_claim(cli):
     """By hand: sup and inf of eta within the radius of their estimates, at the estimated prior."""
     few = cli(*DATA, "--flip", "0.02", "--k", "30")
-    assert "Theorem 1, claims of it: nothing (" in few.out
+    assert "as claimed by Pitfalls of label differential privacy, 2021, Theorem 1: nothing (" in few.out
     told = cli(*DATA, "--flip", "0.02", "--k", "250", "--json").json
     band, radius = told["nu_max_by_theorem1"], told["theorem1"]
     assert band["basis"] == "claimed"
@@ -187,13 +187,13 @@ def test_the_band_of_theorem_1_is_printed_as_a_claim(cli):
     assert band["upper"] == "inf" or band["upper"] > told["nu_max"]["estimate"]
     printed = cli(*DATA, "--flip", "0.02", "--k", "250").out
     assert re.search(
-        r"Pitfalls .*, Theorem 1, claims of it: at least [0-9.]+ nats, (no upper limit|at most)", printed
+        r"as claimed by Pitfalls .*, Theorem 1: at least [0-9.]+ nats, (no upper limit|at most)", printed
     )
 
 
 def test_renyi_divergences_of_features_are_marked_as_lower(cli):
     done = cli(*DATA, "--flip", "0.02", "--renyi", "1.5,2")
-    assert "it may be larger by any amount, and no (ε, δ) follows from it" in done.out
+    assert "it may be larger by any amount" in done.out
     told = cli(*DATA, "--flip", "0.02", "--renyi", "1.5,2", "--json").json["renyi"]
     assert [row["order"] for row in told] == [1.5, 2.0]
     for row in told:

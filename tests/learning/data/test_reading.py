@@ -332,3 +332,21 @@ def test_a_column_of_ids_is_warned_of_once_where_it_becomes_features(tmp_path):
         load(str(tmp_path / "own.csv"))
     assert len(seen) == 1
     load(str(tmp_path / "own.csv"), reading=Reading(drop=("id",)))  # warnings are errors here
+
+
+def test_numbers_that_look_like_ids_are_known_by_name(tmp_path):
+    """Whole numbers with a value of their own in nearly every row; no amounts, measures, or columns of few rows."""
+    rows = [
+        f"{1000 - 7 * i},{i if i > 2 else 2},{i % 40},{i / 7:.5f},{'abc'[i % 3]}{i},{i % 2}"
+        for i in range(100)
+    ]
+    (tmp_path / "own.csv").write_text("\n".join(["number,almost,age,acid,code,y", *rows]) + "\n")
+    with pytest.warns(UserWarning, match="another value of 'code'"):
+        found = load(str(tmp_path / "own.csv"))
+    assert found.ids == ("number", "almost", "code")
+    (tmp_path / "few.csv").write_text("\n".join(["number,y", *(f"{i},{i % 2}" for i in range(19))]) + "\n")
+    assert load(str(tmp_path / "few.csv")).ids == ()
+    assert load("breast-cancer").ids == ()
+    x = np.stack([np.arange(100) % 50, np.arange(100), np.arange(100) / 3], axis=1)
+    np.savez(tmp_path / "own.npz", x=x, y=np.arange(100) % 2)
+    assert len(load(str(tmp_path / "own.npz")).ids) == 1
