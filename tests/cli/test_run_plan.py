@@ -24,7 +24,7 @@ def test_a_plan_of_data_with_a_graph(cli):
 
 
 def test_what_cannot_fit_is_refused_before_it_starts(cli, tmp_path):
-    words = ("run", "peer-to-peer", "--users", "2e9", "--features", "100")
+    words = ("run", "peer-to-peer", "--users", "2e9", "--features", "9")
     asked = cli(*words, "--plan")
     assert asked.status == 2
     assert "Memory, this machine" in asked.out
