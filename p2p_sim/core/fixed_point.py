@@ -90,7 +90,7 @@ class FixedPoint:
         return found
 
     def encoded_choice(self, mask: Array, one: Array, other: Array, place: str) -> Array:
-        """Return what ``encoded`` does of the row of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+        """Return what ``encoded`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
         found: Array | None = kernels.choose(one.size).choose_multiples(
             mask, one, other, self.resolution, self.least, self.most, self.dtype
         )

@@ -194,17 +194,22 @@ def gather(values: Any, rows: Ids, first: int) -> Array:
         drawn = np.empty(len(rows), np.uint8)
         numba_loops.gather_bits(values.bits, rows, first, drawn)
         return drawn.view(np.bool_)
-    if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
+    bits = _BITS.get(values.itemsize)
+    if bits is None or values.ndim != 1 or not values.flags.c_contiguous:
         return kernels_numpy.gather(values, rows, first)
-    out = np.empty(len(rows), np.uint8)
-    numba_loops.gather(values.view(np.uint8), rows, first, out)
-    return out.view(values.dtype)
+    out = np.empty(len(rows), values.dtype)
+    numba_loops.gather(values.view(bits), rows, first, out.view(bits))
+    return out
+
+
+_BITS: dict[int, type] = {1: np.uint8, 4: np.int32}
+"""As what values of some bytes are gathered."""
 
 
 def choose_multiples(
     mask: Bools, one: Array, other: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]
 ) -> Array | None:
-    """Return what ``multiples`` does of the row of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+    """Return what ``multiples`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
     inverse = kernels_numpy.exact_inverse(resolution)
     if inverse is None or dtype != np.int32 or not (_plain(one) and _plain(other)):
         return kernels_numpy.choose_multiples(mask, one, other, resolution, least, most, dtype)
@@ -287,6 +292,10 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     return order, starts
 
 
+_AS_IDS = (np.dtype(np.int32), np.dtype(np.uint16), np.dtype(np.int16))
+"""Types of columns that are the same numbers as int32."""
+
+
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
     plan = np.zeros((len(columns), 2), np.int64)
@@ -300,9 +309,9 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
             plan[place], base[place] = (numba_loops.RANGE, 0), (column, 0)
         elif isinstance(column, range):
             plan[place], base[place] = (numba_loops.RANGE, 0), (column.start, 1)
-        elif column.dtype == np.int32 and len(ids) < numba_loops.ID_COLUMNS:
+        elif column.dtype in _AS_IDS and len(ids) < numba_loops.ID_COLUMNS:
             plan[place] = (numba_loops.IDS, len(ids))
-            ids.append(np.ascontiguousarray(column))
+            ids.append(np.ascontiguousarray(column, np.int32))
         elif column.dtype in (np.bool_, np.uint8) and len(octets) < numba_loops.BYTE_COLUMNS:
             plan[place] = (numba_loops.BYTES, len(octets))
             octets.append(np.ascontiguousarray(column).view(np.uint8))

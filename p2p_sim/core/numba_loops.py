@@ -268,7 +268,7 @@ def scatter(values, rows, first, out):
         out[np.uint64(np.int64(rows[i]) - first)] = values[i]
 
 
-@njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
+@njit([types.void(_B, _I, _i64, _B_OUT), types.void(_I, _I, _i64, _I_OUT)], **_OPTIONS)
 def gather(values, rows, first, out):
     for i in range(len(out)):
         out[i] = values[np.uint64(np.int64(rows[i]) - first)]
