@@ -159,13 +159,12 @@ class Beliefs:
         self._make_room(cluster)
         clusters = len(self.weight)
         prior = self.table()[:-1] if self.told_yet else np.full((clusters, k), 1 / k)
-        counts = np.zeros(clusters * k)
+        counts: Array = np.zeros(clusters * k)
         step = max(AT_ONCE, clusters * k)
         for low in range(0, len(y), step):
             few = slice(low, low + step)
             counts += np.bincount(cluster[few].astype(np.int64) * k + y[few], minlength=clusters * k)
-        counts = counts.reshape(-1, k)
-        found, reports = self._debiased(prior, counts)
+        found, reports = self._debiased(prior, counts.reshape(-1, k))
         total = self.weight + reports
         sums = self.weight[:, None] * self.shares + reports[:, None] * found
         self.shares, self.weight = sums / np.maximum(total, 1)[:, None], total

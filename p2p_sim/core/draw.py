@@ -185,8 +185,7 @@ class Draw:
         """
         key, layout = self._key(name), self._layout(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        several = times is not None and layout is not None and self._row(layout) is None
-        if values is not None and several and self.observer is None:
+        if values is not None and self.observer is None and times and layout and self._row(layout) is None:
             found = self.compute.several_looked_up(table, values, self.seed, key, self.ids, times)
             return PerMessage(found, layout)
         drawn = self._observed(name, self._picked(table, key, layout, times), layout)
@@ -299,6 +298,8 @@ class Draw:
             words = self.compute.words_at(self.seed, key, party)
         elif times is not None:
             words = self.compute.several_words(self.seed, key, party, times)
+        elif layout.one_at_most:
+            words = self.compute.several_words(self.seed, key, party[layout.holder], 1)
         else:
             words = self.compute.item_words(self.seed, key, party[layout.holder], layout.rank)
         return words

@@ -5,7 +5,6 @@ Imported on first use (see ``compute.choose``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,6 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 262_144
-_MANY = 32_768
-"""Words that are drawn at a time where they are looked up at once."""
 _AT_ONCE = 131_072
 """Rows that are hashed at a time where columns are copied for it."""
 _FEW = 32
@@ -106,7 +103,7 @@ def several_picked(
     """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
     if len(parties) * times < exact.GUIDED:
         return kernels_numpy.several_picked(table, seed, stream, parties, times, dtype)
-    return _several(table, seed, stream, parties, times, numba_loops.pick, np.dtype(dtype))
+    return _several(table, np.arange(len(table) + 1, dtype=dtype), seed, stream, parties, times)
 
 
 def several_looked_up(
@@ -116,34 +113,16 @@ def several_looked_up(
     if len(parties) * times < exact.GUIDED:
         return kernels_numpy.several_looked_up(table, values, seed, stream, parties, times)
 
-    def look_up(table: Words, drawn: Words, shift: np.uint64, firsts: Ids, out: Array) -> None:
-        numba_loops.look_up_picked(table, drawn, shift, firsts, values, out)
-
-    return _several(table, seed, stream, parties, times, look_up, np.dtype(np.float64))
+    return _several(table, np.ascontiguousarray(values, np.float64), seed, stream, parties, times)
 
 
 def _several(
-    table: Words,
-    seed: int,
-    stream: int,
-    parties: range | npt.NDArray[Any],
-    times: int,
-    pick: Callable[..., None],
-    dtype: np.dtype[Any],
+    table: Words, values: Array, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
 ) -> Array:
-    """Return what a loop makes of the words that ``several_words`` gives."""
-    out, guide, step = np.empty(len(parties) * times, dtype), exact.guide(table), max(1, _MANY // times)
-    drawn = np.empty(step * times, np.uint64)
-    for low in range(0, len(parties), step):  # so few that the words stay in the nearest caches
-        some = parties[low : low + step]
-        few = (
-            np.arange(some.start, some.stop)
-            if isinstance(some, range)
-            else np.ascontiguousarray(some, np.int64)
-        )
-        words = drawn[: len(few) * times]
-        numba_loops.several_words(seed, stream, few, times, words)
-        pick(table, words, *guide, out[low * times : low * times + len(words)])
+    out, together = np.empty(len(parties) * times, values.dtype), isinstance(parties, range)
+    first = parties.start if isinstance(parties, range) else 0
+    owners = np.zeros(0, np.int64) if together else np.ascontiguousarray(parties, np.int64)
+    numba_loops.several_looked_up(seed, stream, first, owners, times, table, *exact.guide(table), values, out)
     return out
 
 
@@ -224,11 +203,16 @@ def gather(values: Any, rows: Ids, first: int) -> Array:
         drawn = np.empty(len(rows), np.uint8)
         numba_loops.gather_bits(values.bits, rows, first, drawn)
         return drawn.view(np.bool_)
-    if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
+    bits = _BITS.get(values.itemsize)
+    if bits is None or values.ndim != 1 or not values.flags.c_contiguous:
         return kernels_numpy.gather(values, rows, first)
-    out = np.empty(len(rows), np.uint8)
-    numba_loops.gather(values.view(np.uint8), rows, first, out)
-    return out.view(values.dtype)
+    out = np.empty(len(rows), values.dtype)
+    numba_loops.gather(values.view(bits), rows, first, out.view(bits))
+    return out
+
+
+_BITS: dict[int, type] = {1: np.uint8, 4: np.int32}
+"""As what values of some bytes are gathered."""
 
 
 def choose_multiples(
@@ -326,6 +310,10 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     return order, starts
 
 
+_AS_IDS = (np.dtype(np.int32), np.dtype(np.uint16), np.dtype(np.int16))
+"""Types of columns that are the same numbers as int32."""
+
+
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
     if count > _AT_ONCE and not all(map(_read_as_it_is, columns)):  # the copies then stay in the caches
@@ -349,9 +337,9 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
             plan[place], base[place] = (numba_loops.RANGE, 0), (column, 0)
         elif isinstance(column, range):
             plan[place], base[place] = (numba_loops.RANGE, 0), (column.start, 1)
-        elif column.dtype == np.int32 and len(ids) < numba_loops.ID_COLUMNS:
+        elif column.dtype in _AS_IDS and len(ids) < numba_loops.ID_COLUMNS:
             plan[place] = (numba_loops.IDS, len(ids))
-            ids.append(np.ascontiguousarray(column))
+            ids.append(np.ascontiguousarray(column, np.int32))
         elif column.dtype in (np.bool_, np.uint8) and len(octets) < numba_loops.BYTE_COLUMNS:
             plan[place] = (numba_loops.BYTES, len(octets))
             octets.append(np.ascontiguousarray(column).view(np.uint8))

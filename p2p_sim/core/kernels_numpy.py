@@ -142,7 +142,7 @@ def gather(values: Array, rows: Ids, first: int) -> Array:
 def choose_multiples(
     mask: Bools, one: Array, other: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]
 ) -> Array | None:
-    """Return what ``multiples`` does of the row of ``one`` (n, width) where the mask (n,) is true, else of ``other``.
+    """Return what ``multiples`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``.
 
     By look-up, some at a time: np.where, which branches for every random entry, takes several times as long.
     """
