@@ -67,7 +67,7 @@ def check(command: Any, protocol: Protocol, crowd: Crowd, features: int) -> None
     plan: RunPlan | None = None
     with suppress(InputError, ProtocolError):
         here = machines(settings)
-        if is_in_doubt(protocol, crowd, settings, here, saved):
+        if is_in_doubt(protocol, crowd, settings, here, saved, command.trace):
             plan = plan_of(protocol, crowd, settings, here, saved, command.trace)
     if plan is not None:
         plan.check()

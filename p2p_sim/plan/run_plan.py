@@ -313,10 +313,20 @@ _FEW = 5_000  # users of whom everybody may write to everybody
 
 
 def is_in_doubt(
-    protocol: Protocol, crowd: Crowd, settings: Settings, here: Sequence[Machine], saved: Saved
+    protocol: Protocol,
+    crowd: Crowd,
+    settings: Settings,
+    here: Sequence[Machine],
+    saved: Saved,
+    trace: str = "none",
 ) -> bool:
-    """Return whether a run without a trace might not fit, by a look of some milliseconds; then a plan tells."""
+    """Return whether a run might not fit, by a look of some milliseconds; then a plan tells.
+
+    What a trace takes is not seen so quickly.
+    """
     memory, users = min(machine.memory for machine in here), crowd.users
+    if users > _FEW and TraceLevel.parse(trace).keeps:
+        return True
     if users * _ON_DISK > _free(saved.folder)[0] or users * _A_USER + saved.training > memory:
         return True
     return users > _FEW and messages_of(protocol, crowd, {"faults": settings.faults}) * _A_MESSAGE > memory

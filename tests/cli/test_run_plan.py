@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import namedtuple
+
 
 def test_a_plan_starts_nothing(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--users", "2000", "--trace", "full", "--plan", "--json")
@@ -34,6 +37,18 @@ def test_what_cannot_fit_is_refused_before_it_starts(cli, tmp_path):
         assert "error: this run cannot fit: this machine needs " in done.err
         assert "(2,000,000,000 users, 6,000,000,000 messages" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trace_that_fills_the_disk_is_refused_before_it_starts(cli, tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 2_000_000))
+    words = ("run", "peer-to-peer", "--users", "20000", "--no-population", "--theta", "1e-3")
+    assert cli(*words).status == 0
+    done = cli(*words, "--trace", "full")
+    assert done.status == 0, done.err
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 20_000))
+    done = cli(*words, "--trace", "full")
+    assert (done.status, "of disk and has 20 kB free" in done.err, "trace " in done.err) == (2, True, True)
 
 
 def test_a_plan_of_shards(cli):
