@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from p2p_sim import cli as program
+from p2p_sim.core.module_finder import Own
 
 PROGRESS = re.compile(r"^.* \[[0-9]+ s\]\n", re.MULTILINE)
 """A line that says how far long work is; on a busy machine anything is long."""
@@ -35,6 +37,8 @@ class Done:
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    shipped = [finder for finder in sys.meta_path if not isinstance(finder, Own)]
+    monkeypatch.setattr(sys, "meta_path", shipped)  # as in a new process: no modules of an earlier test's folder
 
     def run(*words: object) -> Done:
         capsys.readouterr()
