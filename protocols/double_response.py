@@ -20,10 +20,11 @@ from p2p_sim.core import (
     check_labels,
     check_range,
 )
+from p2p_sim.core.columns import Layout, PerMessage
 from p2p_sim.core.errors import MissingColumnError
 from protocols.dummy_features import uniform_response
 from protocols.generator_texts import generator_of, pinned
-from protocols.generators import Generator, features_of, parts
+from protocols.generators import Generator, features_of
 
 Array = npt.NDArray[Any]
 
@@ -112,7 +113,9 @@ class DoubleResponse(Protocol):
         label = me.draw.below("class", self.labels)  # 11
         other = features_of("generator", self.model(), me.draw, label, "features")  # 12
         new = me.draw.bernoulli("new features", self.lam)  # 8 to 10
-        yield self.report(x=_chosen(new, other, x), y=said)  # 13
+        shown = FEATURES.encoded_choice(new, other, x, "features")
+        shown.setflags(write=False)  # so that sending it needs no copy
+        yield self.report(x=PerMessage(shown, Layout.one_each(me.size), fixed=FEATURES), y=said)  # 13
 
     def _own(self, me: Party) -> Array:
         """Return each user's features, (n, width)."""
@@ -139,18 +142,6 @@ class DoubleResponse(Protocol):
         """Receive features and labels."""
         reports = yield self.report.receive()
         return reports.columns()
-
-
-def _chosen(new: Array, other: Array, own: Array) -> Array:
-    """Return the row of ``other`` where ``new`` (n,) is true, elsewhere that of ``own``, (n, width).
-
-    By look-up, some at a time: np.where, which branches for every random entry, takes several times as long.
-    """
-    shown = np.empty(own.shape, np.result_type(own, other))
-    for some in parts(own):
-        both, count = np.concatenate([own[some], other[some]]), len(own[some])
-        shown[some] = np.take(both, np.arange(count) + count * new[some], axis=0)
-    return shown
 
 
 def _check_size(name: str, x: Array, rows: Any) -> None:

@@ -6,7 +6,7 @@ Values come from ``draw`` alone, by integer thresholds, so that they are the sam
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError
+from p2p_sim.core import InputError, kernels
 from p2p_sim.core.exact import gaussian_thresholds
 from p2p_sim.core.synthetic import STEPS, centres
 
@@ -164,13 +164,11 @@ class GaussianClasses(Generator):
 
     def drawn(self, draw: Any, name: str, labels: Array) -> Array:
         """Return the centre of each label with noise on every feature."""
-        weights, least = _gaussian()
-        noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
-        values, means = (np.arange(len(weights)) + least) / STEPS, centres(self.labels, self.width)
-        x = np.empty(noise.shape)
-        for some in parts(x):
-            np.add(values.take(noise[some]), np.take(means, labels[some], axis=0), out=x[some])
-        return x
+        weights, steps = _gaussian()
+        noise = draw.categorical(name, weights, times=self.width, values=steps)
+        x = noise.data.reshape(len(labels), self.width)
+        kernels.choose(len(labels)).add_rows(centres(self.labels, self.width), labels, x)
+        return np.asarray(x)
 
     def likelihood(self, x: Array) -> Array:
         """Return the densities of the Gaussians, of which the largest of each row is 1."""
@@ -179,18 +177,15 @@ class GaussianClasses(Generator):
         return np.asarray(np.exp(distance.min(axis=1, keepdims=True) - distance))
 
 
-def parts(rows: Array) -> Iterator[slice]:
-    """Return, one after the other, so few rows that what is computed of them fits the processor's cache."""
-    step = max(1, 16_384 // rows.shape[1])
-    return (slice(low, low + step) for low in range(0, len(rows), step))
-
-
 @lru_cache(maxsize=1)
-def _gaussian() -> tuple[tuple[int, ...], int]:
-    """Return the weights of the noise, in words, and its least value, in steps."""
+def _gaussian() -> tuple[tuple[int, ...], npt.NDArray[np.float64]]:
+    """Return the weights of the noise, in words, and its values."""
     bounds, least = gaussian_thresholds(STEPS)
     ends = [0, *map(int, bounds), 1 << 64]
-    return tuple(high - low for low, high in pairwise(ends)), least
+    weights = tuple(high - low for low, high in pairwise(ends))
+    steps = (np.arange(len(weights)) + least) / STEPS
+    steps.setflags(write=False)
+    return weights, steps
 
 
 def features_of(name: str, generator: Generator, draw: Any, labels: Array, steps: str) -> Array:

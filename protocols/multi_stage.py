@@ -32,6 +32,9 @@ SPLITS = (CHANCE, PUBLIC)
 
 MOST_STAGES = 100
 
+AT_ONCE = 16_384
+"""Reports counted at a time: what lies between stays in the processor's cache."""
+
 PROBABILITY = FixedPoint(resolution=2**-15, low=0, high=1)
 """A probability of a prior on its way, two bytes."""
 
@@ -115,7 +118,7 @@ class MultiStage(Protocol):
     def _stage(self, me: Party) -> Array:
         """Return each user's stage, from 1."""
         if self.split == CHANCE:
-            return np.asarray(1 + me.draw.below("stage", self.stages))
+            return np.asarray(1 + me.draw.below("stage", self.stages).astype(np.uint8))
         return check_stage(me.public["stage"], self.stages, me.id)
 
     def learner(self, me: Party) -> Rounds:
@@ -125,7 +128,8 @@ class MultiStage(Protocol):
         for _ in range(1, self.stages):
             beliefs.learn(reports.cluster.data, reports.y.data)
             asks = yield self.ask.receive()
-            yield self.prior.reply(asks, p=beliefs.told(asks.cluster.data))
+            told = beliefs.travelling(asks.cluster.data)
+            yield self.prior.reply(asks, p=PerMessage(told, asks.layout, fixed=PROBABILITY))
             reports = yield self.report.receive()
             parts.append(reports.columns())
         stage = np.repeat(np.arange(1, self.stages + 1, dtype=np.uint8), [len(part["y"]) for part in parts])
@@ -155,8 +159,12 @@ class Beliefs:
         self._make_room(cluster)
         clusters = len(self.weight)
         prior = self.table()[:-1] if self.told_yet else np.full((clusters, k), 1 / k)
-        places = cluster.astype(np.int64) * k + y
-        counts = np.bincount(places, minlength=clusters * k).reshape(-1, k).astype(np.float64)
+        counts: Array = np.zeros(clusters * k)
+        step = max(AT_ONCE, clusters * k)
+        for low in range(0, len(y), step):
+            few = slice(low, low + step)
+            counts += np.bincount(cluster[few].astype(np.int64) * k + y[few], minlength=clusters * k)
+        counts = counts.reshape(-1, k)
         found, reports = self._debiased(prior, counts)
         total = self.weight + reports
         sums = self.weight[:, None] * self.shares + reports[:, None] * found
@@ -187,14 +195,23 @@ class Beliefs:
 
     def told(self, cluster: Array) -> Array:
         """Return the priors of clusters as users read them, shape (n, k)."""
+        return np.asarray(PROBABILITY.decoded(self.travelling(cluster)))
+
+    def travelling(self, cluster: Array) -> Array:
+        """Return the priors of clusters as they travel, shape (n, k), which is not to be changed."""
         self.told_yet = True
-        return np.asarray(np.take(self.table(), cluster, axis=0, mode="clip"))
+        told = np.take(self._multiples(), cluster, axis=0, mode="clip")
+        told.setflags(write=False)  # so that sending it needs no copy
+        return np.asarray(told)
 
     def table(self) -> Array:
         """Return the prior of each cluster as users read it; the last row is for clusters beyond."""
+        return PROBABILITY.decoded(self._multiples())
+
+    def _multiples(self) -> Array:
         likely = np.where(self.weight[:, None] > 0, np.clip(self.shares, 0, None), 1.0)
         likely = np.vstack([likely, np.ones((1, self.response.labels))])
-        return PROBABILITY.decoded(PROBABILITY.encoded(likely / _total(likely)[:, None], "prior"))
+        return PROBABILITY.encoded(likely / _total(likely)[:, None], "prior")
 
 
 def _total(rows: Array) -> Array:

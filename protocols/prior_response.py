@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class PriorResponse(Protocol):
 
     def lying(self, m: int) -> Fraction:
         """Return the probability of a lie among ``m`` labels: e^epsilon to 60 digits, the same on every machine."""
-        return lying(self.epsilon, m)
+        return _lying(self.epsilon, m)
 
     def reportable(self, prior: Array) -> tuple[Array, Array]:
         """Return, for priors of shape (n, k), the labels in descending probability (n, k), and m, shape (n,).
@@ -80,8 +81,9 @@ class PriorResponse(Protocol):
         """
         # Ghazi et al., RRWithPrior, lines 1 and 2
         order = np.argsort(-prior, axis=1, kind="stable")
-        truth = np.array([float(1 - self.lying(m)) for m in range(1, self.labels + 1)])
-        chance = np.cumsum(np.take_along_axis(prior, order, axis=1), axis=1) * truth
+        chance = np.cumsum(np.take_along_axis(prior, order, axis=1), axis=1) * _truths(
+            self.epsilon, self.labels
+        )
         return order, 1 + np.argmax(chance, axis=1)
 
     def user(self, me: Party) -> Rounds:
@@ -112,23 +114,30 @@ class PriorResponse(Protocol):
         """
         y = me.y.view(np.uint8)
         y = y if each is None else each.layout.spread(y)
+        if (
+            self.labels == 2 and np.min(m, initial=2) == 2
+        ):  # whatever the order, the other label is the only lie
+            check_lie(self.epsilon, self.lying(2))
+            lie: Any = self.lying(2) if isinstance(m, int) else _lies(self.epsilon, 2)[2]
+            return np.asarray(y ^ _plain(me.draw.bernoulli("lie", lie, each=each)))
         place = _entries(np.argsort(order, axis=1, kind="stable").astype(np.int16), y, which)
         # RRTop-k: a label among the m is kept, or replaced by one of the other m - 1; any other, by one of the m
         most, least = np.max(m, initial=1), np.min(m, initial=self.labels)
         if most > 1:
             few = np.min(np.where(np.greater(m, 1), m, self.labels), initial=self.labels)
             check_lie(self.epsilon, self.lying(int(few)))  # the rarest of these lies
+        lies = _lies(self.epsilon, self.labels)
         if isinstance(m, int):
-            lie: Any = self.lying(m)
+            lie = self.lying(m)
         elif most == least:  # what all share need not be a column
-            lie, m = self._lies()[most], int(most)
+            lie, m = lies[most], int(most)
         else:
-            lie, m = _column(_of(self._lies()[m], which), each), _of(m, which)
-        lies = _plain(me.draw.bernoulli("lie", lie, each=each))
+            lie, m = _column(_of(lies[m], which), each), _of(m, which)
+        lied = _plain(me.draw.bernoulli("lie", lie, each=each))
         moved = (
-            lies
+            lied
             if most <= 2
-            else lies * (1 + _plain(me.draw.below("other", _column(np.maximum(m - 1, 1), each), each=each)))
+            else lied * (1 + _plain(me.draw.below("other", _column(np.maximum(m - 1, 1), each), each=each)))
         )
         said = place + moved
         said = said - m * (said >= m)  # a place that is not among the m is replaced below, wherever it lands
@@ -137,14 +146,31 @@ class PriorResponse(Protocol):
             said = np.where(place < m, said, stand_in)
         return _entries(order.astype(np.uint8), said, which)
 
-    def _lies(self) -> Array:
-        """Return the probability of a lie by m, 0 where m is 0."""
-        return np.array([0.0, *(float(self.lying(m)) for m in range(1, self.labels + 1))])
-
     def learner(self, me: Party) -> Rounds:
         """Receive the randomized labels."""
         reports = yield self.report.receive()
         return reports.columns()
+
+
+_lying = lru_cache(maxsize=1024)(lying)  # every block asks for the same few
+
+
+@lru_cache(maxsize=16)
+def _lies(epsilon: float, labels: int) -> Array:
+    """Return the probability of a lie among m labels by m, up to ``labels``; 0 where m is 0."""
+    return _kept([0.0, *(float(_lying(epsilon, m)) for m in range(1, labels + 1))])
+
+
+@lru_cache(maxsize=16)
+def _truths(epsilon: float, labels: int) -> Array:
+    """Return the probability of the truth among m labels, from 1 up to ``labels``."""
+    return _kept([float(1 - _lying(epsilon, m)) for m in range(1, labels + 1)])
+
+
+def _kept(numbers: list[float]) -> Array:
+    array = np.array(numbers)
+    array.setflags(write=False)
+    return array
 
 
 def _column(values: Any, each: Inbox | None) -> Any:

@@ -32,7 +32,7 @@ class Layout:
         self._times = times
         if starts is None:  # every party holds as many: nothing need be stored
             self.parties, self.size = parties, parties * times
-            self.dense = self.size == parties
+            self.dense, self.one_at_most = self.size == parties, times <= 1
         else:
             self.starts = starts
             self.parties, self.size = len(starts) - 1, int(starts[-1])
@@ -42,10 +42,22 @@ class Layout:
         """Every party holds exactly one."""
         return cls(None, parties)
 
+    @classmethod
+    def one_at_most_each(cls, holders: Array, parties: int) -> Layout:
+        """The parties at some places, ascending, hold one, the others none."""
+        layout = cls.one_each(parties)
+        layout.size, layout.dense = len(holders), len(holders) == parties
+        layout.holder, layout.one_at_most = holders, True
+        return layout
+
     @cached_property
     def starts(self) -> Array:
         """The first message of each party, and the end."""
-        return np.arange(self.parties + 1) * self._times
+        if self.size == self.parties * self._times:
+            return np.arange(self.parties + 1) * self._times
+        starts = np.zeros(self.parties + 1, np.int64)
+        starts[self.holder + 1] = 1
+        return np.cumsum(starts, out=starts)
 
     @cached_property
     def count(self) -> Array:

@@ -171,12 +171,25 @@ class Draw:
         return rows.astype(np.int32) if members.order is None else np.asarray(members.order[rows])
 
     def categorical(
-        self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
+        self,
+        name: str,
+        weights: Sequence[Any],
+        *,
+        each: Any = None,
+        times: int | None = None,
+        values: Array | None = None,
     ) -> Any:
-        """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
+        """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64).
+
+        ``values``: float64, one a weight; then what is drawn is values[i].
+        """
         key, layout = self._key(name), self._layout(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        return self._observed(name, self._picked(table, key, layout, times), layout)
+        if values is not None and self.observer is None and times and layout and self._row(layout) is None:
+            found = self.compute.several_looked_up(table, values, self.seed, key, self.ids, times)
+            return PerMessage(found, layout)
+        drawn = self._observed(name, self._picked(table, key, layout, times), layout)
+        return drawn if values is None else worth(values, drawn)
 
     def weighted(
         self, name: str, weights: Array, row: Any, *, each: Any = None, times: int | None = None
@@ -285,6 +298,8 @@ class Draw:
             words = self.compute.words_at(self.seed, key, party)
         elif times is not None:
             words = self.compute.several_words(self.seed, key, party, times)
+        elif layout.one_at_most:
+            words = self.compute.several_words(self.seed, key, party[layout.holder], 1)
         else:
             words = self.compute.item_words(self.seed, key, party[layout.holder], layout.rank)
         return words
@@ -356,6 +371,13 @@ def _kind(value: Any) -> str:
         if isinstance(value, (int, float))
         else f"{type(value).__name__} of {np.ndim(value)} dimensions"
     )
+
+
+def worth(values: Array, drawn: Any) -> Any:
+    """Return the value of each number that was drawn, from 0 up, in a column like theirs."""
+    if isinstance(drawn, PerMessage):
+        return PerMessage(values.take(drawn.data), drawn.layout)
+    return values.take(drawn)
 
 
 def whole(ids: range | Array) -> npt.NDArray[np.int64]:

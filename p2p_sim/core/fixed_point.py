@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import kernels
 from p2p_sim.core.errors import InputError, ProtocolError
 
 Array = npt.NDArray[Any]
 
 MOST_MULTIPLES = 2**50
 """Up to here a multiple of any resolution, computed as a float and divided by it again, is the same multiple."""
-
-_AT_ONCE = 16_384
-"""Numbers encoded at a time: what lies between stays in the processor's cache."""
 
 _WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)
 
@@ -84,40 +82,40 @@ class FixedPoint:
             raise ProtocolError(
                 f"{place} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
             )
-        if values.size <= _AT_ONCE:
-            return self._multiples(values, place)
-        out, rows = np.empty(values.shape, self.dtype), max(1, _AT_ONCE * len(values) // values.size)
-        for low in range(0, len(values), rows):
-            out[low : low + rows] = self._multiples(values[low : low + rows], place)
-        return out
+        found: Array | None = kernels.choose(values.size).multiples(
+            values, self.resolution, self.least, self.most, self.dtype
+        )
+        if found is None:
+            raise self._outside(values, place)
+        return found
 
-    def _multiples(self, values: Array, place: str) -> Array:
-        """Return what ``encoded`` does, of as many as fit the cache."""
-        with np.errstate(over="ignore"):  # what is too large for a float is outside, too
-            multiples = self._divided(values)
-            np.rint(multiples, out=multiples)
-        if multiples.size and not self.least <= multiples.min() <= multiples.max() <= self.most:
-            outside = values[~((multiples >= self.least) & (multiples <= self.most))]
-            if np.isnan(multiples).any():
-                raise ProtocolError(
-                    f"{place} holds nan; allowed are {self.low!r} to {self.high!r}: send a number in its place, as "
-                    "np.nan_to_num(values) does, or nothing, with when="
-                )
-            raise ProtocolError(
-                f"{place} holds {outside[0].item()!r}; allowed are {self.low!r} to {self.high!r}: declare a wider "
-                f"range, or send np.clip(values, {self.low!r}, {self.high!r})"
+    def encoded_choice(self, mask: Array, one: Array, other: Array, place: str) -> Array:
+        """Return what ``encoded`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+        found: Array | None = kernels.choose(one.size).choose_multiples(
+            mask, one, other, self.resolution, self.least, self.most, self.dtype
+        )
+        if found is None:
+            raise self._outside(np.where(mask[:, None], one, other), place)
+        return found
+
+    def _outside(self, values: Array, place: str) -> ProtocolError:
+        """Return the error for numbers of which one is outside, or none."""
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            return ProtocolError(
+                f"{place} holds nan; allowed are {self.low!r} to {self.high!r}: send a number in its place, as "
+                "np.nan_to_num(values) does, or nothing, with when="
             )
-        return multiples.astype(self.dtype)
+        with np.errstate(over="ignore"):  # what is too large for a float is outside, too
+            multiples = np.rint(np.divide(values, self.resolution, dtype=np.float64))
+        outside = values[~((multiples >= self.least) & (multiples <= self.most))]
+        return ProtocolError(
+            f"{place} holds {outside[0].item()!r}; allowed are {self.low!r} to {self.high!r}: declare a wider "
+            f"range, or send np.clip(values, {self.low!r}, {self.high!r})"
+        )
 
     def decoded(self, multiples: Array) -> npt.NDArray[np.float64]:
         """Return the numbers that multiples, or sums of multiples, stand for."""
         return np.asarray(np.multiply(multiples, self.resolution, dtype=np.float64))
-
-    def _divided(self, values: Array) -> npt.NDArray[np.float64]:
-        """Return numbers over the resolution: times its inverse where that is as exact, and sooner done."""
-        if math.frexp(self.resolution)[0] == 0.5:
-            return np.multiply(values, 1 / self.resolution, dtype=np.float64)
-        return np.divide(values, self.resolution, dtype=np.float64)
 
     def check_sum(self, count: int) -> None:
         """Check that so many multiples have a sum of less than 2^63; raises ProtocolError."""

@@ -5,6 +5,7 @@ Imported on first use (see ``compute.choose``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from p2p_sim.core.run_digest import added
 __all__ = [
     "BLOCK",
     "absorb",
+    "add_rows",
     "below",
     "bernoulli",
+    "choose_multiples",
     "contingency",
     "divide",
     "gather",
@@ -27,10 +30,12 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "multiples",
     "orders",
     "pick",
     "places",
     "scatter",
+    "several_looked_up",
     "several_picked",
     "several_words",
     "table",
@@ -101,6 +106,32 @@ def several_picked(
     """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
     if len(parties) * times < exact.GUIDED:
         return kernels_numpy.several_picked(table, seed, stream, parties, times, dtype)
+    return _several(table, seed, stream, parties, times, numba_loops.pick, np.dtype(dtype))
+
+
+def several_looked_up(
+    table: Words, values: Array, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
+) -> npt.NDArray[np.float64]:
+    """Return the value of each number that ``several_picked`` gives; ``values``: float64, one more than thresholds."""
+    if len(parties) * times < exact.GUIDED:
+        return kernels_numpy.several_looked_up(table, values, seed, stream, parties, times)
+
+    def look_up(table: Words, drawn: Words, shift: np.uint64, firsts: Ids, out: Array) -> None:
+        numba_loops.look_up_picked(table, drawn, shift, firsts, values, out)
+
+    return _several(table, seed, stream, parties, times, look_up, np.dtype(np.float64))
+
+
+def _several(
+    table: Words,
+    seed: int,
+    stream: int,
+    parties: range | npt.NDArray[Any],
+    times: int,
+    pick: Callable[..., None],
+    dtype: np.dtype[Any],
+) -> Array:
+    """Return what a loop makes of the words that ``several_words`` gives."""
     out, guide, step = np.empty(len(parties) * times, dtype), exact.guide(table), max(1, _MANY // times)
     drawn = np.empty(step * times, np.uint64)
     for low in range(0, len(parties), step):  # so few that the words stay in the nearest caches
@@ -112,7 +143,7 @@ def several_picked(
         )
         words = drawn[: len(few) * times]
         numba_loops.several_words(seed, stream, few, times, words)
-        numba_loops.pick(table, words, *guide, out[low * times : low * times + len(words)])
+        pick(table, words, *guide, out[low * times : low * times + len(words)])
     return out
 
 
@@ -193,11 +224,48 @@ def gather(values: Any, rows: Ids, first: int) -> Array:
         drawn = np.empty(len(rows), np.uint8)
         numba_loops.gather_bits(values.bits, rows, first, drawn)
         return drawn.view(np.bool_)
-    if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
+    bits = _BITS.get(values.itemsize)
+    if bits is None or values.ndim != 1 or not values.flags.c_contiguous:
         return kernels_numpy.gather(values, rows, first)
-    out = np.empty(len(rows), np.uint8)
-    numba_loops.gather(values.view(np.uint8), rows, first, out)
-    return out.view(values.dtype)
+    out = np.empty(len(rows), values.dtype)
+    numba_loops.gather(values.view(bits), rows, first, out.view(bits))
+    return out
+
+
+_BITS: dict[int, type] = {1: np.uint8, 4: np.int32}
+"""As what values of some bytes are gathered."""
+
+
+def choose_multiples(
+    mask: Bools, one: Array, other: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]
+) -> Array | None:
+    """Return what ``multiples`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+    inverse = kernels_numpy.exact_inverse(resolution)
+    if inverse is None or dtype != np.int32 or not (_plain(one) and _plain(other)):
+        return kernels_numpy.choose_multiples(mask, one, other, resolution, least, most, dtype)
+    out, octets = np.empty(one.shape, dtype), np.ascontiguousarray(mask).view(np.uint8)
+    words = (each.view(np.uint64) for each in (one, other))
+    return out if numba_loops.choose_multiples(octets, *words, inverse, least, most, out) else None
+
+
+def add_rows(rows: Array, which: Array, out: Array) -> None:
+    """Add row ``which[i]`` of a table to row i of ``out``; all float64."""
+    numba_loops.add_rows(np.ascontiguousarray(rows), np.ascontiguousarray(which, np.int64), out)
+
+
+def multiples(values: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]) -> Array | None:
+    """Return the nearest multiples of a resolution, of a tie the even ones, as integers; None if one is outside."""
+    inverse = kernels_numpy.exact_inverse(resolution)
+    if inverse is None or dtype not in numba_loops.MULTIPLES or not _plain(values):
+        return kernels_numpy.multiples(values, resolution, least, most, dtype)
+    out = np.empty(values.shape, dtype)
+    inside = numba_loops.multiples(values.reshape(-1), inverse, least, most, out.reshape(-1))
+    return out if inside else None
+
+
+def _plain(values: Array) -> bool:
+    """Whether these are float64 beside each other."""
+    return values.dtype == np.float64 and values.flags.c_contiguous
 
 
 def places(mask: Bools) -> Ids:
@@ -263,6 +331,10 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     return order, starts
 
 
+_AS_IDS = (np.dtype(np.int32), np.dtype(np.uint16), np.dtype(np.int16))
+"""Types of columns that are the same numbers as int32."""
+
+
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
     if count > _AT_ONCE and not all(map(_read_as_it_is, columns)):  # the copies then stay in the caches
@@ -286,9 +358,9 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
             plan[place], base[place] = (numba_loops.RANGE, 0), (column, 0)
         elif isinstance(column, range):
             plan[place], base[place] = (numba_loops.RANGE, 0), (column.start, 1)
-        elif column.dtype == np.int32 and len(ids) < numba_loops.ID_COLUMNS:
+        elif column.dtype in _AS_IDS and len(ids) < numba_loops.ID_COLUMNS:
             plan[place] = (numba_loops.IDS, len(ids))
-            ids.append(np.ascontiguousarray(column))
+            ids.append(np.ascontiguousarray(column, np.int32))
         elif column.dtype in (np.bool_, np.uint8) and len(octets) < numba_loops.BYTE_COLUMNS:
             plan[place] = (numba_loops.BYTES, len(octets))
             octets.append(np.ascontiguousarray(column).view(np.uint8))

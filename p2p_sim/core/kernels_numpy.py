@@ -5,6 +5,8 @@ Both modules offer the same functions; ``compute.choose`` picks one.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,10 @@ from p2p_sim.core.random_words import (
 __all__ = [
     "BLOCK",
     "absorb",
+    "add_rows",
     "below",
     "bernoulli",
+    "choose_multiples",
     "contingency",
     "divide",
     "gather",
@@ -33,10 +37,12 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "multiples",
     "orders",
     "pick",
     "places",
     "scatter",
+    "several_looked_up",
     "several_picked",
     "several_words",
     "table",
@@ -114,6 +120,13 @@ def several_picked(
     return pick(table, several_words(seed, stream, owners, times)).astype(dtype, copy=False)
 
 
+def several_looked_up(
+    table: Words, values: Array, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
+) -> npt.NDArray[np.float64]:
+    """Return the value of each number that ``several_picked`` gives; ``values``: float64, one more than thresholds."""
+    return values.take(several_picked(table, seed, stream, parties, times))
+
+
 def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
     """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
     sizes = starts[1:] - starts[:-1]
@@ -124,6 +137,64 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
 def gather(values: Array, rows: Ids, first: int) -> Array:
     """Return ``values[rows - first]``."""
     return np.take(values, rows - np.int32(first) if first else rows, axis=0)
+
+
+def choose_multiples(
+    mask: Bools, one: Array, other: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]
+) -> Array | None:
+    """Return what ``multiples`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``.
+
+    By look-up, some at a time: np.where, which branches for every random entry, takes several times as long.
+    """
+    out = np.empty(one.shape, dtype)
+    for some in parts(one):
+        both, count = np.concatenate([other[some], one[some]]), len(one[some])
+        chosen = np.take(both, np.arange(count) + count * mask[some], axis=0)
+        found = multiples(chosen, resolution, least, most, dtype)
+        if found is None:
+            return None
+        out[some] = found
+    return out
+
+
+def add_rows(rows: Array, which: Array, out: Array) -> None:
+    """Add row ``which[i]`` of a table to row i of ``out``; all float64."""
+    for some in parts(out):
+        out[some] += np.take(rows, which[some], axis=0)
+
+
+def multiples(values: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]) -> Array | None:
+    """Return the nearest multiples of a resolution, of a tie the even ones, as integers; None if one is outside.
+
+    ``values``: bool, integers or floats, of any shape.  ``least``, ``most``: at most 2^50 from 0.
+    """
+    flat, out, inverse = values.reshape(-1), np.empty(values.size, dtype), exact_inverse(resolution)
+    for some in parts(flat):
+        with np.errstate(over="ignore"):  # what is too large for a float is outside, too
+            if inverse is None:
+                nearest = np.divide(flat[some], resolution, dtype=np.float64)
+            else:
+                nearest = np.multiply(flat[some], inverse, dtype=np.float64)
+            np.rint(nearest, out=nearest)
+        if not least <= nearest.min() <= nearest.max() <= most:
+            return None
+        out[some] = nearest
+    return out.reshape(values.shape)
+
+
+def exact_inverse(resolution: float) -> float | None:
+    """Return the inverse of a power of two, by which it is sooner multiplied than divided; None of other numbers."""
+    return 1 / resolution if math.frexp(resolution)[0] == 0.5 else None
+
+
+_AT_ONCE = 16_384
+"""Numbers computed at a time: what lies between stays in the processor's cache."""
+
+
+def parts(rows: Array) -> Iterator[slice]:
+    """Return, one after the other, so few rows that what is computed of them fits the processor's cache."""
+    step = max(1, _AT_ONCE * len(rows) // max(1, rows.size))
+    return (slice(low, low + step) for low in range(0, len(rows), step))
 
 
 def places(mask: Bools) -> Ids:

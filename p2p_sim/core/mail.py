@@ -134,9 +134,7 @@ class Mailbox:
         """Return the messages of the parties ``low .. high - 1`` (numbered within the site), sorted."""
         if self._sorted is None:
             self._sorted = self._sort(empty, compute)
-        starts = self._sorted.layout.starts
-        span = slice(int(starts[low]), int(starts[high]))
-        layout = Layout(starts[low : high + 1] - starts[low])
+        span, layout = _part(self._sorted.layout, low, high)
         seq = self._sorted.seq
         picked = {name: column[span] for name, column in self._sorted.fields.items()}
         whole = self._sorted
@@ -174,6 +172,8 @@ class Mailbox:
             return Rows(layout, sender, seq, fields, one_a_sender=alone)
         to = np.concatenate([as_array(b.to) for b in batches if b.to is not None])
         to -= np.int32(self.first)
+        if bool((to[1:] > to[:-1]).all()):
+            return Rows(Layout.one_at_most_each(to, self.parties), sender, seq, fields)
         if bool((to[1:] >= to[:-1]).all()):  # answers to what came in order, and what a server sends to all
             starts = np.zeros(self.parties + 1, np.int64)
             np.cumsum(np.bincount(to, minlength=self.parties), out=starts[1:])
@@ -207,3 +207,13 @@ def _root(column: Array) -> Any:
     while isinstance(column.base, np.ndarray):
         column = column.base
     return column
+
+
+def _part(layout: Layout, low: int, high: int) -> tuple[slice, Layout]:
+    """Return which messages the parties ``low .. high - 1`` hold, and how."""
+    if "starts" not in vars(layout) and layout.one_at_most:
+        first, end = np.searchsorted(layout.holder, (low, high)).tolist()
+        mine = layout.holder[first:end].astype(np.int64) - low
+        return slice(first, end), Layout.one_at_most_each(mine, high - low)
+    starts = layout.starts
+    return slice(int(starts[low]), int(starts[high])), Layout(starts[low : high + 1] - starts[low])

@@ -25,6 +25,12 @@ _PLAN = types.Array(_i64, 2, "C", readonly=True)
 _BASE = types.Array(_u64, 2, "C", readonly=True)
 _I_OUT = types.Array(types.int32, 1, "C")
 _B_OUT = types.Array(types.uint8, 1, "C")
+_F = types.Array(types.float64, 1, "C", readonly=True)
+_F_OUT = types.Array(types.float64, 1, "C")
+_ROWS = types.Array(_u64, 2, "C", readonly=True)
+_ROWS_I_OUT = types.Array(types.int32, 2, "C")
+_TABLE = types.Array(types.float64, 2, "C", readonly=True)
+_TABLE_OUT = types.Array(types.float64, 2, "C")
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True}
 
 
@@ -136,6 +142,75 @@ def pick(table, drawn, shift, firsts, out):
         out[i] = low
 
 
+@njit(types.void(_W, _W, _u64, _I, _F, _F_OUT), **_OPTIONS)
+def look_up_picked(table, drawn, shift, firsts, values, out):
+    """Do what ``pick`` does, and write the value of what was picked."""
+    for i in range(len(drawn)):
+        stretch = drawn[i] >> shift
+        low, high = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
+        while low < high:
+            middle = (low + high) >> np.uint64(1)
+            if table[middle] <= drawn[i]:
+                low = middle + np.uint64(1)
+            else:
+                high = middle
+        out[i] = values[low]
+
+
+@njit(types.void(_TABLE, _L, _TABLE_OUT), **_OPTIONS)
+def add_rows(rows, which, out):
+    for i in range(len(which)):
+        row = np.uint64(which[i])
+        for j in range(np.uint64(out.shape[1])):
+            out[i, j] += rows[row, j]
+
+
+MULTIPLES = (np.dtype(np.uint16), np.dtype(np.int32))
+"""In which types of integers ``multiples`` writes."""
+
+
+@njit(
+    [
+        types.boolean(_F, types.float64, types.float64, types.float64, types.Array(each, 1, "C"))
+        for each in (types.uint16, types.int32)
+    ],
+    **_OPTIONS,
+)
+def multiples(values, factor, least, most, out):
+    """Write the nearest multiple of each number, of a tie the even one; return whether all are in the range.
+
+    What is not in it, such as nan, is written as 0: as an integer it could be anything.
+    """
+    inside = True
+    for i in range(len(values)):
+        nearest = np.rint(values[i] * factor)
+        fits = (nearest >= least) & (nearest <= most)
+        inside &= fits
+        out[i] = np.int64(nearest if fits else 0.0)
+    return inside
+
+
+@njit(types.boolean(_B, _ROWS, _ROWS, types.float64, types.float64, types.float64, _ROWS_I_OUT), **_OPTIONS)
+def choose_multiples(mask, one, other, factor, least, most, out):
+    """By tiles, and without branches: a mask is random, a processor would guess wrong half the time.
+
+    ``one``, ``other``: the bits of numbers.
+    """
+    count, width, inside = np.uint64(len(mask)), np.uint64(out.shape[1]), True
+    step = max(np.uint64(1), np.uint64(2048) // width)
+    bits = np.empty(step * width, np.uint64)
+    numbers = bits.view(np.float64)
+    for low in range(np.uint64(0), count, step):
+        rows = min(step, count - low)
+        for i in range(rows):
+            taken = np.uint64(0) - np.uint64(mask[low + i])
+            for j in range(width):
+                a, b = one[low + i, j], other[low + i, j]
+                bits[i * width + j] = b ^ ((a ^ b) & taken)
+        inside &= multiples(numbers[: rows * width], factor, least, most, out[low : low + rows].reshape(-1))
+    return inside
+
+
 @njit(types.void(_W, _W, _L_OUT), **_OPTIONS)
 def below(drawn, limit, out):
     for i in range(len(out)):
@@ -243,7 +318,7 @@ def scatter(values, rows, first, out):
         out[np.uint64(np.int64(rows[i]) - first)] = values[i]
 
 
-@njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
+@njit([types.void(_B, _I, _i64, _B_OUT), types.void(_I, _I, _i64, _I_OUT)], **_OPTIONS)
 def gather(values, rows, first, out):
     for i in range(len(out)):
         out[i] = values[np.uint64(np.int64(rows[i]) - first)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,10 @@ def compose(send: Send, me: Party, world: World, block: int) -> Batch | Answer:
         return Answer(
             send,
             inbox,
-            {k: _field(send.message, k, v, one_each, None, world, where) for k, v in send.fields.items()},
+            {
+                k: _field(send.message, k, v, one_each, None, world, where, me.draw.compute)
+                for k, v in send.fields.items()
+            },
         )
     return _rows(send, me, world, block, where)
 
@@ -54,9 +58,9 @@ def looked(answer: Answer, me: Party, world: World, block: int) -> Batch:
 
 
 def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
-    message, inbox = send.message, send.answers
+    message, inbox, compute = send.message, send.answers, me.draw.compute
     layout = inbox.layout if inbox is not None else _layout(send, me)
-    keep = None
+    keep, chosen = None, False
     when = send.when if isinstance(send.when, PerMessage) else np.asarray(send.when)
     # One number for all, such as when=self.theta, is no condition either: it would send every message.
     if isinstance(when, PerMessage) or when.ndim or when.dtype != np.bool_ or not when:
@@ -65,7 +69,8 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
             raise ProtocolError(
                 f"{where}: when= has type {mask.dtype}; give a bool column: which messages are sent"
             )
-        keep = me.draw.compute.places(mask)
+        chosen, keep = True, compute.places(mask)
+        keep = None if len(keep) == layout.size else keep
     to = None
     if message.recipient == USER:
         ids = np.asarray(aligned(send.to if inbox is None else inbox.sender, layout))
@@ -74,12 +79,12 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
     sender: Any = me.rows
     if not (layout.dense and keep is None):
         sender = _senders(me, layout, keep)
-    seq = inbox.rows.seq if inbox is not None else (None if layout.dense else _numbers(layout))
+    seq = inbox.rows.seq if inbox is not None else _numbers(layout)
     if seq is not None and keep is not None:
         seq = as_array(seq)[keep]
-    fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
+    fields = {k: _field(message, k, v, layout, keep, world, where, compute) for k, v in send.fields.items()}
     strays = message.sender == message.recipient == USER and inbox is None and not me.draw.drew(send.to)
-    full = layout.dense and keep is None and inbox is None
+    full = layout.dense and not chosen and inbox is None
     hidden, origin = envelopes(send, layout, keep, world, where)
     return Batch(sender, to, seq, fields | hidden, full, block, strays, origin)
 
@@ -93,8 +98,10 @@ def _senders(me: Party, layout: Layout, keep: Array | None) -> Array:
     return rows
 
 
-def _numbers(layout: Layout) -> range | Array:
-    """Return the sequence number of each message."""
+def _numbers(layout: Layout) -> range | Array | None:
+    """Return the sequence number of each message; None where all are 0."""
+    if layout.dense or layout.one_at_most:
+        return None
     return layout.rank.astype(np.int32) if layout.parties > 1 else range(layout.size)
 
 
@@ -104,7 +111,14 @@ def _layout(send: Send, me: Party) -> Layout:
 
 
 def _field(
-    message: Message, name: str, value: Any, layout: Layout, keep: Array | None, world: World, where: str
+    message: Message,
+    name: str,
+    value: Any,
+    layout: Layout,
+    keep: Array | None,
+    world: World,
+    where: str,
+    compute: ModuleType,
 ) -> Array:
     kind = message.fields[name]
     dtype, shape = field_dtype(kind), field_shape(kind, world.sizes)
@@ -119,7 +133,7 @@ def _field(
     if data.shape[1:] != shape:
         raise ProtocolError(f"{place} has shape {data.shape[1:]} a message; declared is {shape}")
     if keep is not None:
-        data = data[keep]
+        data = compute.gather(data, keep, 0)
     if fixed is not None:
         return _frozen(fixed.encoded(data, place))
     if data.dtype == dtype:

@@ -50,10 +50,10 @@ def test_a_table_says_what_it_draws() -> None:
 
 
 def test_the_gaussian_is_that_of_made_up_users() -> None:
-    weights, least = _gaussian()
+    weights, steps = _gaussian()
     bounds, first = exact.gaussian_thresholds(STEPS)
     assert (exact.cumulative("weights", weights) == bounds).all()
-    assert least == first
+    assert (steps * STEPS == first + np.arange(len(weights))).all()
     y = np.arange(40_000, dtype=np.uint8) % 3
     people = Population.from_arrays(y=y)
     x = drawn(DoubleResponse(0.0, "gaussian:2", 3, truth="gaussian:2"), people)

@@ -18,7 +18,7 @@ import numpy as np
 
 from p2p_sim.core import exact
 from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
-from p2p_sim.core.draw import check_enough, whole
+from p2p_sim.core.draw import check_enough, whole, worth
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
@@ -165,14 +165,21 @@ class TapeDraw:
         return self._observed(name, np.array(rows, np.int64), layout)
 
     def categorical(
-        self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
+        self,
+        name: str,
+        weights: Sequence[Any],
+        *,
+        each: Any = None,
+        times: int | None = None,
+        values: Array | None = None,
     ) -> Any:
         """Branch into the outcomes."""
         layout = self._layout(each, times)
         shares = [Fraction(weight) for weight in weights]
         total = sum(shares, Fraction(0))
         items = len(self.ids) if layout is None else layout.size
-        return self._values(name, [[share / total for share in shares]] * items, layout)
+        drawn = self._values(name, [[share / total for share in shares]] * items, layout)
+        return drawn if values is None else worth(values, drawn)
 
     def weighted(
         self, name: str, weights: Array, row: Any, *, each: Any = None, times: int | None = None
