@@ -223,6 +223,17 @@ def test_laplace(case, scale):
     )
 
 
+def test_laplace_in_half_the_memory(case):
+    check_all(
+        case,
+        lambda n, **how: case.draw.laplace(n, 5, dtype=np.int32, **how),
+        lambda w, _: oracle.laplace(w, 5),
+        np.int32,
+    )
+    with pytest.raises(ProtocolError, match=r"give np\.int64 or np\.int32"):
+        case.draw.laplace("short", 5, dtype=np.int16)
+
+
 def test_permutation(case):
     words = case.items("b")
     expected, place = [], 0
