@@ -189,8 +189,15 @@ def guide(table: npt.NDArray[np.uint64]) -> tuple[np.uint64, npt.NDArray[np.int3
     The stretches are so many that most words are drawn in one without a threshold: eight or more a threshold, from
     4,096, which stay in the nearest cache, to 65,536.
     """
+    return _guide_of(table.tobytes())
+
+
+@lru_cache(maxsize=16)  # every block draws from the same table
+def _guide_of(thresholds: bytes) -> tuple[np.uint64, npt.NDArray[np.int32]]:
+    table = np.frombuffer(thresholds, np.uint64)
     bits = min(max(12, len(table).bit_length() + 3), 16)
     shift = np.uint64(64 - bits)
     firsts = np.zeros((1 << bits) + 1, np.int32)
     np.cumsum(np.bincount((table >> shift).view(np.int64), minlength=1 << bits), out=firsts[1:])
+    firsts.setflags(write=False)
     return shift, firsts

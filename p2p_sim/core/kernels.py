@@ -36,6 +36,11 @@ def choose(users: int) -> ModuleType:
         return load(NUMPY)
 
 
+def at_hand(rows: int) -> ModuleType:
+    """Return the inner loops for a call on so many rows; numba's only if this process has loaded them already."""
+    return choose(rows) if f"{__package__}.{NUMBA}" in sys.modules else load(NUMPY)
+
+
 def load(name: str) -> ModuleType:
     """Import the inner loops of one kind, ``NUMPY`` or ``NUMBA``."""
     if name == NUMPY:

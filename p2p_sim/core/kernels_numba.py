@@ -5,7 +5,6 @@ Imported on first use (see ``compute.choose``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,6 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 262_144
-_MANY = 32_768
-"""Words that are drawn at a time where they are looked up at once."""
 _AT_ONCE = 131_072
 """Rows that are hashed at a time where columns are copied for it."""
 _FEW = 32
@@ -106,7 +103,7 @@ def several_picked(
     """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
     if len(parties) * times < exact.GUIDED:
         return kernels_numpy.several_picked(table, seed, stream, parties, times, dtype)
-    return _several(table, seed, stream, parties, times, numba_loops.pick, np.dtype(dtype))
+    return _several(table, np.arange(len(table) + 1, dtype=dtype), seed, stream, parties, times)
 
 
 def several_looked_up(
@@ -116,34 +113,16 @@ def several_looked_up(
     if len(parties) * times < exact.GUIDED:
         return kernels_numpy.several_looked_up(table, values, seed, stream, parties, times)
 
-    def look_up(table: Words, drawn: Words, shift: np.uint64, firsts: Ids, out: Array) -> None:
-        numba_loops.look_up_picked(table, drawn, shift, firsts, values, out)
-
-    return _several(table, seed, stream, parties, times, look_up, np.dtype(np.float64))
+    return _several(table, np.ascontiguousarray(values, np.float64), seed, stream, parties, times)
 
 
 def _several(
-    table: Words,
-    seed: int,
-    stream: int,
-    parties: range | npt.NDArray[Any],
-    times: int,
-    pick: Callable[..., None],
-    dtype: np.dtype[Any],
+    table: Words, values: Array, seed: int, stream: int, parties: range | npt.NDArray[Any], times: int
 ) -> Array:
-    """Return what a loop makes of the words that ``several_words`` gives."""
-    out, guide, step = np.empty(len(parties) * times, dtype), exact.guide(table), max(1, _MANY // times)
-    drawn = np.empty(step * times, np.uint64)
-    for low in range(0, len(parties), step):  # so few that the words stay in the nearest caches
-        some = parties[low : low + step]
-        few = (
-            np.arange(some.start, some.stop)
-            if isinstance(some, range)
-            else np.ascontiguousarray(some, np.int64)
-        )
-        words = drawn[: len(few) * times]
-        numba_loops.several_words(seed, stream, few, times, words)
-        pick(table, words, *guide, out[low * times : low * times + len(words)])
+    out, together = np.empty(len(parties) * times, values.dtype), isinstance(parties, range)
+    first = parties.start if isinstance(parties, range) else 0
+    owners = np.zeros(0, np.int64) if together else np.ascontiguousarray(parties, np.int64)
+    numba_loops.several_looked_up(seed, stream, first, owners, times, table, *exact.guide(table), values, out)
     return out
 
 

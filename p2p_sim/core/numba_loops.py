@@ -127,7 +127,7 @@ def several_words(key0, key1, parties, times, out):
                     out[place + i * times] = w[lane, i]
 
 
-@njit([types.void(_W, _W, _u64, _I, each) for each in (_L_OUT, _I_OUT)], **_OPTIONS)
+@njit(types.void(_W, _W, _u64, _I, _L_OUT), **_OPTIONS)
 def pick(table, drawn, shift, firsts, out):
     """Count thresholds up to each word: those before its stretch, then by halving, where the stretch has any."""
     for i in range(len(drawn)):
@@ -142,19 +142,36 @@ def pick(table, drawn, shift, firsts, out):
         out[i] = low
 
 
-@njit(types.void(_W, _W, _u64, _I, _F, _F_OUT), **_OPTIONS)
-def look_up_picked(table, drawn, shift, firsts, values, out):
-    """Do what ``pick`` does, and write the value of what was picked."""
-    for i in range(len(drawn)):
-        stretch = drawn[i] >> shift
-        low, high = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
-        while low < high:
-            middle = (low + high) >> np.uint64(1)
-            if table[middle] <= drawn[i]:
-                low = middle + np.uint64(1)
-            else:
-                high = middle
-        out[i] = values[low]
+@njit(
+    [
+        types.void(_u64, _u64, _i64, _L, _i64, _W, _u64, _I, values, out)
+        for values, out in ((_F, _F_OUT), (_L, _L_OUT), (_I, _I_OUT))
+    ],
+    **_OPTIONS,
+)
+def several_looked_up(key0, key1, first, parties, times, table, shift, firsts, values, out):
+    """Write the value of what ``pick`` picks for each of the item words of parties, so few that words stay in cache.
+
+    ``parties``: empty for all from ``first`` up.
+    """
+    step = max(1, 8192 // times)
+    owners, words = np.empty(step, np.int64), np.empty(step * times, np.uint64)
+    for low in range(0, len(out) // times, step):
+        size = min(step, len(out) // times - low)
+        for i in range(size):
+            owners[i] = parties[low + i] if len(parties) > 0 else first + low + i
+        drawn, into = words[: size * times], out[low * times : (low + size) * times]
+        several_words(key0, key1, owners[:size], times, drawn)
+        for i in range(len(drawn)):
+            stretch = drawn[i] >> shift
+            least, most = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
+            while least < most:
+                middle = (least + most) >> np.uint64(1)
+                if table[middle] <= drawn[i]:
+                    least = middle + np.uint64(1)
+                else:
+                    most = middle
+            into[i] = values[least]
 
 
 @njit(types.void(_TABLE, _L, _TABLE_OUT), **_OPTIONS)
