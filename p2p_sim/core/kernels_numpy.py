@@ -94,11 +94,11 @@ def weighted(drawn: Words, sums: Words, rows: Ids) -> npt.NDArray[np.uint8]:
 
     ``sums``: (rows, outcomes), ascending in each row, at most 256 outcomes; the last is at least 1 and below 2^63.
     """
-    columns = np.ascontiguousarray(sums.T)
-    place = below(drawn, columns[-1].take(rows)).view(np.uint64)
+    columns, where = np.ascontiguousarray(sums.T), rows.astype(np.intp)
+    place = below(drawn, columns[-1].take(where)).view(np.uint64)
     found = np.zeros(len(drawn), np.uint8)
     for column in columns[:-1]:
-        found += place >= column.take(rows)
+        found += place >= column.take(where)
     return found
 
 

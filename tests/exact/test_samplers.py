@@ -178,6 +178,21 @@ def test_categorical(case, weights):
     )
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_categorical_of_values(case, watched):
+    weights, worth, seen = [1, 2, 3], np.array([-1.5, 0.0, 7.0]), []
+    case.draw.observer = (lambda _name, _step, drawn: seen.append(drawn)) if watched else None
+    check_all(
+        case,
+        lambda n, **how: case.draw.categorical(n, weights, values=worth, **how),
+        lambda w, _: worth[oracle.categorical(w, weights)],
+        np.float64,
+    )
+    numbers = [np.asarray(drawn.data if isinstance(drawn, PerMessage) else drawn) for drawn in seen]
+    assert all(each.dtype == np.int64 for each in numbers), "which weight it was is what a watcher sees"
+    assert bool(numbers) == watched
+
+
 TABLE = np.array([[3, 0, 1], [1, 1, 2**62], [0, 7, 0]])
 
 
@@ -221,6 +236,17 @@ def test_laplace(case, scale):
         lambda w, _: oracle.laplace(w, scale),
         np.int64,
     )
+
+
+def test_laplace_in_half_the_memory(case):
+    check_all(
+        case,
+        lambda n, **how: case.draw.laplace(n, 5, dtype=np.int32, **how),
+        lambda w, _: oracle.laplace(w, 5),
+        np.int32,
+    )
+    with pytest.raises(ProtocolError, match=r"give np\.int64 or np\.int32"):
+        case.draw.laplace("short", 5, dtype=np.int16)
 
 
 def test_permutation(case):
