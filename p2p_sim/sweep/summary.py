@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from p2p_sim.core.summary import counted
 from p2p_sim.report import terminal
 from p2p_sim.sweep.settings import LISTS, SCALARS, SEEDS
 from p2p_sim.sweep.table import FAILED, MADE
@@ -92,9 +93,7 @@ def as_text(document: Mapping[str, Any]) -> str:
     """Return a sweep as text; ``document``: as above."""
     rows, failed = document["settings"], document["failed"]
     there = f"; {document['made_before']:,} were there already" if document["made_before"] else ""
-    first = (
-        f"{document['path']}: {document['runs']:,} runs of {len(rows):,} settings, {failed:,} failed{there}"
-    )
+    first = f"{document['path']}: {counted(document['runs'], 'run')} of {counted(len(rows), 'setting')}, {failed:,} failed{there}"
     lines = [first, "", _table(rows)]
     if len(rows) > _MOST_SETTINGS:
         lines.append(f"and {len(rows) - _MOST_SETTINGS:,} more settings, see the table")

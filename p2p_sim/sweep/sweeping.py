@@ -19,6 +19,7 @@ from p2p_sim.core.argument_checks import check_whole, path_of
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.summary import counted
 from p2p_sim.sweep import folder, plan, table
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
@@ -71,7 +72,7 @@ def made(
     place = _place(asked, out)
     folder.check(place)
     if say is not None:
-        say(f"{place}: {asked.count:,} runs")
+        say(f"{place}: {counted(asked.count, 'run')}")
     report(f"checking {asked.count:,} runs", 0, 0)
     examples, protocols = plan.check(asked, report)
     _check_in_small_worlds(protocols)
