@@ -93,8 +93,8 @@ def as_text(document: Mapping[str, Any]) -> str:
     """Return a sweep as text; ``document``: as above."""
     rows, failed = document["settings"], document["failed"]
     there = f"; {document['made_before']:,} were there already" if document["made_before"] else ""
-    first = f"{document['path']}: {counted(document['runs'], 'run')} of {counted(len(rows), 'setting')}, {failed:,} failed{there}"
-    lines = [first, "", _table(rows)]
+    runs = f"{counted(document['runs'], 'run')} of {counted(len(rows), 'setting')}"
+    lines = [f"{terminal.visible(document['path'])}: {runs}, {failed:,} failed{there}", "", _table(rows)]
     if len(rows) > _MOST_SETTINGS:
         lines.append(f"and {len(rows) - _MOST_SETTINGS:,} more settings, see the table")
     lines += [
