@@ -31,7 +31,7 @@ def names_of_settings(table: Any) -> list[str]:
         for name in table
         if name not in SEEDS
         and (name in every or name.startswith(("parameter[", "promise[")))
-        and not name.startswith(("promise[achieved", "promise[basis"))
+        and not name.startswith(("promise[achieved", "promise[basis", "promise[vary"))
     ]
     found = [name for name in named if table[name].nunique() > 1]
     decided = {f"parameter[{name}]" for name in _cells(table, "promise[vary]")}
@@ -136,6 +136,8 @@ def head(name: str) -> str:
     """Return what a column is called for readers."""
     if name.startswith(_EPSILON):
         return f"ε {name.removeprefix(_EPSILON)[:-1]}"
+    if name == "promise[epsilon_nats]":
+        return "promised ε"
     if name.startswith("promise["):
         return f"promised {name[8:-1]}"
     return name.removeprefix("parameter[").removesuffix("]") if name.startswith("parameter[") else name
