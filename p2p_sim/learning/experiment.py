@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,6 @@ from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.learning.data import datasets
-from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
 from p2p_sim.learning.training import (
@@ -37,6 +35,9 @@ from p2p_sim.network import edges, topologies
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
+
+if TYPE_CHECKING:
+    from p2p_sim.learning.data.datasets import Dataset
 
 Array = npt.NDArray[Any]
 
@@ -214,7 +215,9 @@ def read(
 
     Raises InputError for bad input, and for words on how a file is read beside a ``Dataset``.
     """
-    if not isinstance(data, Dataset):
+    from p2p_sim.learning.data import datasets  # synthetic users need none
+
+    if not isinstance(data, datasets.Dataset):
         (progress or _silent)(f"reading {Path(data).name}", 0, 0)
         return datasets.load(
             str(data), label=label, positive=positive, cluster=cluster_column, multiclass=protocol.label_count() > 2,
