@@ -28,6 +28,7 @@ def settings_of(command: Any) -> backends.Settings:
     return backends.Settings(
         command.backend, command.blocks, command.shards, command.address,
         digest=not command.no_digest, faults=Faults.of(command.fault), costs=True, crypto=command.crypto,
+        threads=command.threads,
     )  # fmt: skip
 
 

@@ -44,10 +44,17 @@ def choose(users: int) -> ModuleType:
         return load(NUMPY)
 
 
-def compiles(users: int) -> bool:
-    """Return whether a run of so many users takes the compiled loops; see ``choose``."""
+def compiles(users: int, seconds: float | None = None) -> bool:
+    """Return whether a run of so many users takes the compiled loops; see ``choose``.
+
+    ``seconds``: that numpy's would take, of a run in one process, which begins with them; see ``growing``.
+    """
     setting = os.environ.get("P2P_SIM_NUMBA", "")
-    return setting == "1" or (setting == "" and users >= WORTH_COMPILING)
+    if seconds is None:
+        worth = users >= WORTH_COMPILING
+    else:
+        worth = users >= WORTH_AT_ONCE or (users >= WORTH_CALLING and seconds > WORTH_SECONDS)
+    return setting == "1" or (setting == "" and worth)
 
 
 class Growing(ModuleType):

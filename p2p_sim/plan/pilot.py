@@ -208,7 +208,7 @@ def _timed(
     """
     clock = time.perf_counter if how.get("crypto") == REAL else time.process_time  # others compute then
     begun = clock()
-    done = run(protocol, people, seed=0, progress=False, costs=True, **how)
+    done = run(protocol, people, seed=0, progress=False, costs=True, threads=1, **how)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "pilot"
         _write(done, target)
@@ -230,15 +230,20 @@ def _timed(
 def _weight(file: Path, plain: bool) -> int:
     """Return the bytes of a Parquet file; ``plain``: without dictionaries of values, as the many rows of a large one.
 
-    Parquet gives a dictionary up at 1 MiB: 131,072 ids.
+    Parquet gives a dictionary up at 1 MiB: 131,072 numbers of 8 bytes.
     """
     if not plain:
         return file.stat().st_size
     import pyarrow as pa
     from pyarrow import parquet
 
-    stream = pa.BufferOutputStream()
-    parquet.write_table(parquet.read_table(file), stream, compression="zstd", use_dictionary=False)
+    from p2p_sim.rundir import parquet_columns
+
+    table, stream = parquet.read_table(file), pa.BufferOutputStream()
+    columns = {name: parquet_columns.column(table[name].combine_chunks()) for name in table.column_names}
+    rising = [name for name, values in columns.items() if parquet_columns.rises(values)]
+    how = parquet_columns.encodings(columns, rising) | {"use_dictionary": False}
+    parquet.write_table(table, stream, compression="zstd", **how)
     return int(stream.tell())
 
 
@@ -266,7 +271,7 @@ def _peak(protocol: Protocol, crowd: Crowd, users: int, block: int, how: dict[st
         start = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
         done = run(
-            protocol, crowd.make(users), seed=0, progress=False, costs=True,
+            protocol, crowd.make(users), seed=0, progress=False, costs=True, threads=1,
             blocks=max(1, users // block), **how,
         )  # fmt: skip
         peak = tracemalloc.get_traced_memory()[1] - start

@@ -163,7 +163,9 @@ def plan_of(
     shards = shards_of(settings, crowd.users, sum(machine.cpus for machine in here))
     exchanged = _exchanged(protocol, counts, crowd, shards)
     outputs = growth.of("outputs")
-    compiled = kernels.compiles(crowd.users)
+    computing = growth.of("seconds")
+    compiled = kernels.compiles(crowd.users, None if shards else computing)
+    hands = shards or settings.threads_for(crowd.users)
     whole = growth.of("memory") + _OUTPUT_COPIES * outputs + saved.training
     if not shards:
         memory = [whole + _now() + NUMBA_BYTES * compiled]
@@ -191,7 +193,7 @@ def plan_of(
         crowd.users, settings.backend, sum(count.messages for count in counts.values()),
         sum(count.nbytes for count in counts.values()), shards, shares, between,
         round(between * (1 - 1 / len(here))), {part: each for part, each in disk.items() if each},
-        *_free(saved.folder), _seconds(growth, shards, between, compiled),
+        *_free(saved.folder), _seconds(computing, shards, hands, between, compiled),
     )  # fmt: skip
 
 
@@ -279,12 +281,13 @@ def _traced(
     return {"trace": round(found.nbytes * growth.ratio)}
 
 
-def _seconds(growth: Growth, shards: int, exchanged: float, compiled: bool) -> float:
-    """Return seconds of wall time, roughly: of computing, of starting Ray, and of handing bytes over."""
-    computing = growth.of("seconds") * (_COMPILED if compiled else 1.0)
-    if not shards:
-        return computing
-    return _START + _START_EACH * shards + computing / shards + exchanged / _EXCHANGED / shards
+def _seconds(computing: float, shards: int, hands: int, exchanged: float, compiled: bool) -> float:
+    """Return seconds of wall time, roughly: of computing, of starting Ray, and of handing bytes over.
+
+    ``computing``: CPU seconds by numpy; ``hands``: shards or threads among whom that is divided.
+    """
+    seconds = computing * (_COMPILED if compiled else 1.0) / hands
+    return seconds + (_START + _START_EACH * shards + exchanged / _EXCHANGED / shards if shards else 0.0)
 
 
 def _now() -> int:

@@ -189,19 +189,28 @@ def is_run(path: Path) -> bool:
 def described(run: RunRecord, population: bool) -> dict[str, Any]:
     """Return what run.json holds; without the population, nothing from which labels could be recomputed."""
     content = describe(run)
-    if not population:
+    if population:
+        content |= _hashes(run)
+    else:
         notes = dict(run.notes)
         if "command" in notes:
             words = notes["command"]
             all_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
             notes["command"] = run_json.without_seed(words) if all_words else None
-        content |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
+        content |= {"seed": None, "notes": notes}
     return content
 
 
-def describe(run: RunRecord) -> dict[str, Any]:
-    """Return what run.json holds for the owner."""
+def _hashes(run: RunRecord) -> dict[str, str | None]:
+    """Return the hashes of a run's population; of many users they take as long as a tenth of the run."""
     whole = run.population
+    if whole is None:
+        return {}
+    return {"population_hash": whole.hash, "stored_hash": population_file.stored(whole, run.source).hash}
+
+
+def describe(run: RunRecord) -> dict[str, Any]:
+    """Return what run.json holds for the owner, without the hashes of the population."""
     return {
         "format": FORMAT,
         "protocol": run.protocol,
@@ -212,8 +221,8 @@ def describe(run: RunRecord) -> dict[str, Any]:
         "trace": run.trace,
         "digest": run.digest,
         "users": run.users,
-        "population_hash": None if whole is None else whole.hash,
-        "stored_hash": None if whole is None else population_file.stored(whole, run.source).hash,
+        "population_hash": None,
+        "stored_hash": None,
         "costs": manifest.counts_as_rows(run.counts),
         "compute": to_list(run.compute, *_COMPUTE),
         "most": None if run.most is None else to_list(run.most, *_MOST),

@@ -24,7 +24,7 @@ def test_a_plan_of_data_with_a_graph(cli):
 
 
 def test_what_cannot_fit_is_refused_before_it_starts(cli, tmp_path):
-    words = ("run", "peer-to-peer", "--users", "2e9", "--features", "100")
+    words = ("run", "peer-to-peer", "--users", "2e9", "--features", "9")
     asked = cli(*words, "--plan")
     assert asked.status == 2
     assert "Memory, this machine" in asked.out
@@ -43,3 +43,16 @@ def test_a_plan_of_shards(cli):
     assert (done.json["shards"], done.json["machines"][0]["shards"]) == (3, 3)
     assert done.json["exchanged"] > 0
     assert done.json["network"] == 0
+
+
+def test_the_address_of_a_job_of_ray(cli, monkeypatch):
+    """Ray sets RAY_ADDRESS in its jobs; where Ray is not used it is nobody's business."""
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    words = ("run", "peer-to-peer", "--users", "300", "--backend", "shards")
+    audit = ("audit", "peer-to-peer", "--cluster-size", "3", "--trials", "300", "--backend", "shards")
+    for refused in (cli(*words), cli(*words, "--plan"), cli(*audit)):
+        assert refused.status == 2
+        assert "address = '127.0.0.1:1': nothing answers there" in refused.err
+    given = cli(*words, "--address", "127.0.0.1:2")
+    assert "address = '127.0.0.1:2': nothing answers there" in given.err
+    assert cli("run", "peer-to-peer", "--users", "300").status == 0

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from p2p_sim.cli.app import _commands
+from p2p_sim import cli as program
 from tests.deploy.fields import KINDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -92,11 +92,14 @@ def test_nothing_is_public() -> None:
     assert "--dashboard-host=127.0.0.1" in start
 
 
-def test_the_job_is_a_command_of_ours() -> None:
+def test_the_job_is_a_command_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(of("kuberay/job.yaml")["spec"]["entrypoint"])
-    assert words[:2] == ["p2p-sim", "run"]
-    known = {option for parameter in _commands().commands["run"].params for option in parameter.opts}
-    assert {word for word in words if word.startswith("--")} <= known | {"--alpha", "--theta"}
+    assert words[:1] == ["p2p-sim"]
+    at = words.index("--out") + 1
+    assert words[at].startswith("/runs/")
+    words[at] = str(tmp_path / "run")
+    assert program.main([*words[1:], "--plan"]) == 0
+    assert "Plan for 100,000,000 users, backend shards" in capsys.readouterr().out
 
 
 def test_shards_share_the_folder_of_runs() -> None:
