@@ -89,8 +89,10 @@ def test_an_actor_of_one_user_that_is_killed(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray_session")
 def test_actors_that_are_left_stay() -> None:
     people = POPULATIONS["scattered"](101)
-    undisturbed(people, backend="shards", shards=2)
     assert ray_session._idle is not None
+    ray_session.kill(ray_session._idle)
+    ray_session._idle.clear()
+    undisturbed(people, backend="shards", shards=2)
     before = [each.actor._actor_id for each in ray_session._idle]
     ray_site.ray.kill(ray_session._idle[0].actor)
     with pytest.warns(UserWarning, match=r"start of shard .*\(lost: shard"):
