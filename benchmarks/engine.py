@@ -58,7 +58,8 @@ MECHANISMS = {
 }
 """Mechanisms, and how many times what randomized response takes they may take, which needs a quarter of a block of the
 cipher a user.  Alibi needs one block, double response two: its messages alone, with nothing drawn, take 2.6 times as
-long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long."""
+long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long.  What double
+response and multi-stage are above 3 is told in the changelog; memory that is handed out anew is a part of it."""
 _WIDTH = {"local": 4, "digest": 4, "numpy": 2, "mechanisms": len(MECHANISMS), "shards": 2, "actors": 1}
 
 
