@@ -136,6 +136,25 @@ def test_below_a_message_column(case):
     check(drawn, expected, case.layout, np.int64)
 
 
+@pytest.mark.parametrize(("m", "dtype"), [(256, np.uint8), (7, np.uint8), (128, np.int8), (2**16, np.uint16)])
+def test_below_in_a_narrow_type(case, m, dtype):
+    check_all(
+        case,
+        lambda n, **how: case.draw.below(n, m, dtype=dtype, **how),
+        lambda w, _: oracle.below(w, m),
+        dtype,
+    )
+    seen = []
+    case.draw.observer = lambda _name, _step, drawn: seen.append(drawn)
+    case.draw.advance()
+    assert case.draw.below("a", m, dtype=dtype).dtype == dtype
+    assert seen[0].dtype == np.int64, "a watcher sees the same whatever the type"
+    with pytest.raises(
+        ProtocolError, match=rf"draw 'b'.*below needs integers 1 <= m <= {m if m != 7 else 256} "
+    ):
+        case.draw.below("b", (256 if m == 7 else m) + 1, dtype=dtype)
+
+
 @pytest.mark.parametrize("m", [0, -1, 2.0, 2**63, 2**64 - 1, 2**64])
 def test_below_refuses_what_it_cannot_draw(module, m):
     with pytest.raises(ProtocolError, match=r"draw 'a'.*below needs"):
