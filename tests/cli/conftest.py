@@ -37,8 +37,8 @@ class Done:
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    shipped = [finder for finder in sys.meta_path if not isinstance(finder, Own)]
-    monkeypatch.setattr(sys, "meta_path", shipped)  # as in a new process: no modules of an earlier test's folder
+    # As in a new process: without modules that lie in an earlier test's folder.
+    monkeypatch.setattr(sys, "meta_path", [each for each in sys.meta_path if not isinstance(each, Own)])
 
     def run(*words: object) -> Done:
         capsys.readouterr()
