@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from p2p_sim import cli as program
-from p2p_sim.core.module_finder import Own
 
 PROGRESS = re.compile(r"^.* \[[0-9]+ s\]\n", re.MULTILINE)
 """A line that says how far long work is; on a busy machine anything is long."""
@@ -37,8 +35,6 @@ class Done:
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    # As in a new process: without modules that lie in an earlier test's folder.
-    monkeypatch.setattr(sys, "meta_path", [each for each in sys.meta_path if not isinstance(each, Own)])
 
     def run(*words: object) -> Done:
         capsys.readouterr()
