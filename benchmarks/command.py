@@ -82,6 +82,7 @@ def _beside_floor(
     case: str, users: int, ours: list[str], plain: list[str], folder: Path, repeat: int, most: float
 ) -> Row:
     """Measure a command and its floor in turn."""
+    _cost(ours, folder)  # the first may compile what it imports
     pairs = [(_cost(ours, folder), _cost(plain, folder)) for _ in range(repeat)]
     figures = {
         "cpu": statistics.median(one.cpu for one, _ in pairs),
@@ -130,6 +131,7 @@ def _cost(command: Sequence[str], folder: Path) -> Cost:
     """Run a command in a folder until it ends; return its CPU seconds, with those of its own children, and wall."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(measure.ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles what it imports
     done = subprocess.run(
         list(command), cwd=folder, capture_output=True, text=True, check=False, env=environment
     )

@@ -60,7 +60,8 @@ MECHANISMS = {
 }
 """Mechanisms, and how many times what randomized response takes they may take, which needs a quarter of a block of the
 cipher a user.  Alibi needs one block, double response two: its messages alone, with nothing drawn, take 2.6 times as
-long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long."""
+long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long.  What double
+response and multi-stage are above 3 is told in the changelog; memory that is handed out anew is a part of it."""
 THREADS, SAME_DIGEST = 2, (1, 2, 3, 8)
 """Threads that are measured against one, and how many must give the same digest."""
 _WIDTH = {

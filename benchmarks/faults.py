@@ -173,10 +173,11 @@ def drivers(kills: int, users: int) -> dict[str, Any]:
             run.kill()
             killed = run.wait() == -signal.SIGKILL
             words = [*then, *([] if then else ["--backend", "local"])]
-            resumed = killed and _run(root, "run", "--resume", name, *words) == 0
+            named = (root / name).exists()  # whole before it could say so
+            resumed = killed and not named and _run(root, "run", "--resume", name, *words) == 0
             rows.append({
                 "after_seconds": round(after, 2), "began_on": first, "resumed_on": then if killed else None,
-                "killed": killed, "resumed": resumed, "equal": _same(root / "whole", root / name),
+                "killed": killed, "whole": named, "resumed": resumed, "equal": _same(root / "whole", root / name),
                 "left": [each.name for each in root.glob(f"{name}.*")],
             })  # fmt: skip
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)

@@ -55,6 +55,6 @@ def uniform_response(me: Party, lam: float, labels: int) -> npt.NDArray[np.uint8
     """
     check_flip("lam", lam)
     y: npt.NDArray[Any] = me.y.view(np.uint8)
-    other = me.draw.below("label", labels)  # line 8
+    other = me.draw.below("label", labels, dtype=np.uint8)  # line 8
     new = me.draw.bernoulli("new label", lam)  # 5
-    return np.asarray(y + new * (other.astype(np.uint8) - y))  # 7; np.where would take ten times as long
+    return np.asarray(y + new * (other - y))  # 7; np.where would take ten times as long

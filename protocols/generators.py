@@ -167,7 +167,7 @@ class GaussianClasses(Generator):
         weights, steps = _gaussian()
         noise = draw.categorical(name, weights, times=self.width, values=steps)
         x = noise.data.reshape(len(labels), self.width)
-        kernels.choose(len(labels)).add_rows(centres(self.labels, self.width), labels, x)
+        kernels.at_hand(len(labels)).add_rows(centres(self.labels, self.width), labels, x)
         return np.asarray(x)
 
     def likelihood(self, x: Array) -> Array:

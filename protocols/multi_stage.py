@@ -118,7 +118,7 @@ class MultiStage(Protocol):
     def _stage(self, me: Party) -> Array:
         """Return each user's stage, from 1."""
         if self.split == CHANCE:
-            return np.asarray(1 + me.draw.below("stage", self.stages).astype(np.uint8))
+            return np.asarray(1 + me.draw.below("stage", self.stages, dtype=np.uint8))
         return check_stage(me.public["stage"], self.stages, me.id)
 
     def learner(self, me: Party) -> Rounds:

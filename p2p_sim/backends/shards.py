@@ -61,7 +61,7 @@ def run(
 def _fitting(wanted: int, users: int, settings: Settings, repeat: bool) -> int:
     """Return how many shards to start on a cluster: as many as requested, or one for each CPU.
 
-    ``repeat``: a machine may have been lost, and as many as its CPUs are left out.
+    ``repeat``: a machine may have been lost, and then there are no more shards than CPUs.
     """
     cpus = int(ray.cluster_resources().get("CPU", 0))
     if settings.shards is None:

@@ -84,13 +84,13 @@ def _program(words: Sequence[str]) -> Any:
     first = words[1:2] if words[:1] == ["--"] else words[:1]
     if not first or first[0] not in verbs.VERBS:
         return _listing()
-    verbs.load(first[0])
-    return _commands(len(app.registered_commands))
+    return _commands(first[0])
 
 
 @cache
-def _commands(_loaded: int) -> Any:
-    """Return the verbs that are loaded with their options, built once: this takes longer than most of what they do."""
+def _commands(verb: str) -> Any:
+    """Load a verb, and build the command line of what is loaded, once: this takes longer than most of what is done."""
+    verbs.load(verb)
     return typer.main.get_command(app)
 
 

@@ -90,22 +90,38 @@ class Draw:
         words, layout = self._words(name, each, times)
         return self._observed(name, uniform(words), layout)
 
-    def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
-        """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""
+    def below(
+        self,
+        name: str,
+        m: Any,
+        *,
+        each: Any = None,
+        times: int | None = None,
+        dtype: type[np.integer[Any]] = np.int64,
+    ) -> Any:
+        """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m.
+
+        ``dtype``: the type of the column, which must hold m - 1; a narrow one is faster.
+        """
         key, layout = self._key(name), self._layout(name, each, times)
         one = not isinstance(m, PerMessage) and np.ndim(m) == 0
-        limit = np.asarray(m if one else self._column(m, layout))
+        limit, end = np.asarray(m if one else self._column(m, layout)), int(np.iinfo(dtype).max) + 1
+        most = min(end, (1 << 63) - 1)
         if limit.dtype.kind not in "ui" or (
-            limit.size and not 1 <= int(limit.min()) <= int(limit.max()) < 1 << 63
+            limit.size and not 1 <= int(limit.min()) <= int(limit.max()) <= most
         ):
-            raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {_kind(m)}")
+            bound = "m < 2^63" if end > most else f"m <= {most} for {np.dtype(dtype)}"
+            raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= {bound}, not {_kind(m)}")
         bounds = limit.view(np.uint64) if limit.dtype == np.int64 else limit.astype(np.uint64)
         limits, row = bounds[()] if one else bounds, self._row(layout)
-        if row is not None:
+        if row is None:
+            places = self.compute.below(self._drawn(key, layout, times), limits)
+        else:
             start, count, owner = row
-            places = self.compute.words_below(self.seed, key, start, count, limits, owner)
-            return self._observed(name, places, layout)
-        return self._observed(name, self.compute.below(self._drawn(key, layout, times), limits), layout)
+            kind = dtype if self.observer is None else np.int64  # a watcher sees the same whatever the type
+            places = self.compute.words_below(self.seed, key, start, count, limits, owner, kind)
+        drawn = self._observed(name, places, layout)
+        return drawn if dtype is np.int64 else _narrowed(drawn, dtype)
 
     def member(
         self,
@@ -371,6 +387,12 @@ def _kind(value: Any) -> str:
         if isinstance(value, (int, float))
         else f"{type(value).__name__} of {np.ndim(value)} dimensions"
     )
+
+
+def _narrowed(drawn: Any, dtype: type[np.integer[Any]]) -> Any:
+    if isinstance(drawn, PerMessage):
+        return PerMessage(drawn.data.astype(dtype, copy=False), drawn.layout)
+    return drawn.astype(dtype, copy=False)
 
 
 def worth(values: Array, drawn: Any) -> Any:

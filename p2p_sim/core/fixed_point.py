@@ -82,7 +82,7 @@ class FixedPoint:
             raise ProtocolError(
                 f"{place} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
             )
-        found: Array | None = kernels.choose(values.size).multiples(
+        found: Array | None = kernels.at_hand(values.size).multiples(
             values, self.resolution, self.least, self.most, self.dtype
         )
         if found is None:
@@ -91,7 +91,7 @@ class FixedPoint:
 
     def encoded_choice(self, mask: Array, one: Array, other: Array, place: str) -> Array:
         """Return what ``encoded`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
-        found: Array | None = kernels.choose(one.size).choose_multiples(
+        found: Array | None = kernels.at_hand(len(one)).choose_multiples(
             mask, one, other, self.resolution, self.least, self.most, self.dtype
         )
         if found is None:

@@ -86,6 +86,11 @@ def growing(users: int) -> ModuleType:
     return Growing() if undecided and WORTH_CALLING <= users < WORTH_AT_ONCE else choose(users)
 
 
+def at_hand(rows: int) -> ModuleType:
+    """Return the inner loops for a call on so many rows; numba's only if this process has loaded them already."""
+    return choose(rows) if f"{__package__}.{NUMBA}" in sys.modules else load(NUMPY)
+
+
 def load(name: str) -> ModuleType:
     """Import the inner loops of one kind, ``NUMPY`` or ``NUMBA``."""
     if name == NUMPY:

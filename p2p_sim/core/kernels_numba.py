@@ -143,12 +143,18 @@ def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
 
 
 def words_below(
-    seed: int, stream: int, start: int, count: int, limit: Words | np.uint64, owner: int = 0
-) -> npt.NDArray[np.int64]:
-    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
-    out, limits = np.empty(count, np.int64), np.ascontiguousarray(limit).reshape(-1)
-    numba_loops.words_below(seed, stream, owner, start, np.ndim(limit) > 0, limits, out)
-    return out
+    seed: int,
+    stream: int,
+    start: int,
+    count: int,
+    limit: Words | np.uint64,
+    owner: int = 0,
+    dtype: type[np.integer[Any]] = np.int64,
+) -> npt.NDArray[np.integer[Any]]:
+    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does, in a type that holds them."""
+    out, limits = np.empty(count, np.uint8 if dtype is np.uint8 else np.int64), np.ascontiguousarray(limit)
+    numba_loops.words_below(seed, stream, owner, start, np.ndim(limit) > 0, limits.reshape(-1), out)
+    return out.astype(dtype, copy=False)
 
 
 def weighted(drawn: Words, sums: Words, rows: Ids) -> npt.NDArray[np.uint8]:
@@ -229,7 +235,8 @@ def choose_multiples(
 
 def add_rows(rows: Array, which: Array, out: Array) -> None:
     """Add row ``which[i]`` of a table to row i of ``out``; all float64."""
-    numba_loops.add_rows(np.ascontiguousarray(rows), np.ascontiguousarray(which, np.int64), out)
+    places = which if which.dtype == np.uint8 else which.astype(np.int64, copy=False)
+    numba_loops.add_rows(np.ascontiguousarray(rows), np.ascontiguousarray(places), out)
 
 
 def multiples(values: Array, resolution: float, least: int, most: int, dtype: np.dtype[Any]) -> Array | None:

@@ -83,10 +83,16 @@ def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
 
 
 def words_below(
-    seed: int, stream: int, start: int, count: int, limit: Words | np.uint64, owner: int = 0
-) -> npt.NDArray[np.int64]:
-    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
-    return below(_words.words(seed, stream, start, count, owner), limit)
+    seed: int,
+    stream: int,
+    start: int,
+    count: int,
+    limit: Words | np.uint64,
+    owner: int = 0,
+    dtype: type[np.integer[Any]] = np.int64,
+) -> npt.NDArray[np.integer[Any]]:
+    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does, in a type that holds them."""
+    return below(_words.words(seed, stream, start, count, owner), limit).astype(dtype, copy=False)
 
 
 def weighted(drawn: Words, sums: Words, rows: Ids) -> npt.NDArray[np.uint8]:
@@ -94,11 +100,11 @@ def weighted(drawn: Words, sums: Words, rows: Ids) -> npt.NDArray[np.uint8]:
 
     ``sums``: (rows, outcomes), ascending in each row, at most 256 outcomes; the last is at least 1 and below 2^63.
     """
-    columns = np.ascontiguousarray(sums.T)
-    place = below(drawn, columns[-1].take(rows)).view(np.uint64)
+    columns, where = np.ascontiguousarray(sums.T), rows.astype(np.intp)
+    place = below(drawn, columns[-1].take(where)).view(np.uint64)
     found = np.zeros(len(drawn), np.uint8)
     for column in columns[:-1]:
-        found += place >= column.take(rows)
+        found += place >= column.take(where)
     return found
 
 

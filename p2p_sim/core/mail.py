@@ -216,7 +216,8 @@ def _root(column: Array) -> Any:
 def _part(layout: Layout, low: int, high: int) -> tuple[slice, Layout]:
     """Return which messages the parties ``low .. high - 1`` hold, and how."""
     if "starts" not in vars(layout) and layout.one_at_most:
-        first, end = np.searchsorted(layout.holder, (low, high)).tolist()
+        bounds = np.array((low, high), layout.holder.dtype)  # of another type, all holders would be converted
+        first, end = np.searchsorted(layout.holder, bounds).tolist()
         mine = layout.holder[first:end].astype(np.int64) - low
         return slice(first, end), Layout.one_at_most_each(mine, high - low)
     starts = layout.starts

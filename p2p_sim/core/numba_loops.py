@@ -174,7 +174,7 @@ def several_looked_up(key0, key1, first, parties, times, table, shift, firsts, v
             into[i] = values[least]
 
 
-@njit(types.void(_TABLE, _L, _TABLE_OUT), **_OPTIONS)
+@njit([types.void(_TABLE, which, _TABLE_OUT) for which in (_L, _B)], **_OPTIONS)
 def add_rows(rows, which, out):
     for i in range(len(which)):
         row = np.uint64(which[i])
@@ -234,7 +234,10 @@ def below(drawn, limit, out):
         out[i] = np.int64(_high(drawn[i], limit[i]))
 
 
-@njit(types.void(_u64, _u64, _u64, _u64, types.boolean, _W, _L_OUT), **_OPTIONS)
+@njit(
+    [types.void(_u64, _u64, _u64, _u64, types.boolean, _W, out) for out in (_L_OUT, _B_OUT)],
+    **_OPTIONS,
+)
 def words_below(key0, key1, owner, start, each, limit, out):
     """Draw below a limit, or below ``each`` of as many, by tiles of words from the block in which the first one is."""
     drawn = np.empty(2052, np.uint64)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.eta import Eta
@@ -28,10 +29,12 @@ def from_others(kind: str, people: Population, others: Population, labels: int, 
 
     ``kind``: "knn", "model" or "prior", as in ``eta.of_population``; without features it is the class shares of the
     others.  ``from_half``: by half of the others, drawn by ``seed``.  Too few: below ``ENOUGH``, or with one label.
+    Raises InputError for others with other features or labels than the users.
 
     *Source:* as of ``eta.nearest`` and ``eta.modelled``.  *Assumes:* others are drawn as the users are.
     """
     y = np.asarray(others.y, np.int64)
+    _check(people, others, labels)
     if others.users < ENOUGH or len(np.unique(y)) < 2:
         return None
     whom = f"{others.users:,} people who are not in the run"
@@ -54,6 +57,19 @@ def from_others(kind: str, people: Population, others: Population, labels: int, 
         for those in (np.arange(others.users), half)
     )
     return Eta(rows, f"{priors.MODEL}, calibrated, trained on {whom}", from_half=coarse)
+
+
+def _check(people: Population, others: Population, labels: int) -> None:
+    """Raise InputError unless other people are described as the users are."""
+    if people.x is not None and others.x is not None and people.x.shape[1] != others.x.shape[1]:
+        raise InputError(
+            f"held_out: has {others.x.shape[1]:,} features, and the users of the run have {people.x.shape[1]:,}; give "
+            "people who are described as they are"
+        )
+    if others.users and int(others.y.max()) >= labels:
+        raise InputError(
+            f"held_out: has label {int(others.y.max())}, and the protocol handles 0 to {labels - 1}"
+        )
 
 
 class _Search:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,6 @@ from p2p_sim.core.population import MAX_USERS, Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
 from p2p_sim.core.unmade import SyntheticUsers, Unmade
-from p2p_sim.learning.data import datasets
-from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
 from p2p_sim.learning.training import (
@@ -40,6 +38,9 @@ from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
 from p2p_sim.rundir.outputs_folder import StoredOutputs
+
+if TYPE_CHECKING:
+    from p2p_sim.learning.data.datasets import Dataset
 
 Array = npt.NDArray[Any]
 
@@ -221,7 +222,9 @@ def read(
 
     Raises InputError for bad input, and for words on how a file is read beside a ``Dataset``.
     """
-    if not isinstance(data, Dataset):
+    from p2p_sim.learning.data import datasets  # synthetic users need none
+
+    if not isinstance(data, datasets.Dataset):
         (progress or _silent)(f"reading {Path(data).name}", 0, 0)
         return datasets.load(
             str(data), label=label, positive=positive, cluster=cluster_column, multiclass=protocol.label_count() > 2,

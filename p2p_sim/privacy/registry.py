@@ -5,6 +5,9 @@ A mechanism is known by what its room registers, those of this package (``privac
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -175,6 +178,18 @@ class Accounting(Generic[P]):
 
 _REGISTERED: dict[type[Protocol], object] = {}
 
+_SHIPPED, _ROOMS = "protocols", f"{__package__}.mechanisms"
+
+
+def _open_room(kind: type[Protocol]) -> None:
+    """Import the room of a shipped protocol, which has the name of the protocol's file, and registers itself."""
+    package, _, name = kind.__module__.rpartition(".")
+    room = f"{_ROOMS}.{name}"
+    if package != _SHIPPED or kind in _REGISTERED or room in sys.modules:
+        return
+    if importlib.util.find_spec(room) is not None:
+        importlib.import_module(room)
+
 
 def register(kind: type[P], accounting: Accounting[P]) -> None:
     """Say what is known of the privacy of a protocol class, once, where the class or its law is defined.
@@ -193,6 +208,7 @@ def register(kind: type[P], accounting: Accounting[P]) -> None:
         raise InputError(
             f"register({kind.__name__}, {accounting!r}): give privacy.Accounting(law=...) as the second"
         )
+    _open_room(kind)
     if kind in _REGISTERED:
         raise InputError(
             f"register({kind.__name__}, ...): {kind.__module__}.{kind.__name__} is registered already; register a "
@@ -203,6 +219,7 @@ def register(kind: type[P], accounting: Accounting[P]) -> None:
 
 def accounting(kind: type[P]) -> Accounting[P] | None:
     """Return what is registered of a protocol class, None if nothing; what its bases registered is not about it."""
+    _open_room(kind)
     return cast("Accounting[P] | None", _REGISTERED.get(kind))
 
 

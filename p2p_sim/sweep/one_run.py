@@ -132,6 +132,7 @@ class Maker:
             value, promised = self._calibrate(run, protocol, data)
             protocol = protocol_of(run, value)
         how = _options(settings, "graph", "seed", "faults", "crypto", "model")
+        how["threads"] = 1  # each processor has a worker of its own
         if data is None:
             people = _options(settings, "cluster_size", "share", "shares", "features")
             done = experiment.simulate(protocol, settings["users"], **people, **how, progress=False)

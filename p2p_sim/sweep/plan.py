@@ -162,9 +162,9 @@ def _grids(given: Mapping[str, Any], source: str) -> list[Axes]:
     return [_axes(block, _where(source, number, len(every))) for number, block in enumerate(every)]
 
 
-def _key(name: str) -> str:
+def _key(name: object) -> str:
     """Return a key as it is called here: ``cluster-size`` is ``cluster_size``."""
-    return name.replace("-", "_")
+    return str(name).replace("-", "_")
 
 
 def _axes(block: Mapping[str, Any], where: str) -> Axes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.summary import counted
 from p2p_sim.report import output_files, plots, terminal
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, settle, style
@@ -32,7 +33,7 @@ def write(path: str, table: Any) -> str:
     made = drawn(table)
     output_files.write(Path(path), made.png() if path.lower().endswith(".png") else made.svg())
     left_out = len(by_setting(table)) - len(made.rows)
-    return f"{left_out:,} settings have no finite ε or no accuracy, and are not drawn" if left_out else ""
+    return f"{counted(left_out, 'setting')} without a finite ε or an accuracy: not drawn" if left_out else ""
 
 
 def drawn(table: Any) -> Plot:

@@ -65,6 +65,13 @@ class _Process:
         self.read += more
         self.ended = not more
 
+    def close(self) -> None:
+        """Close both pipes."""
+        for stream in (self.popen.stdin, self.popen.stdout):
+            with suppress(OSError):  # what nobody read is not wanted
+                assert stream is not None
+                stream.close()
+
 
 @dataclass
 class Processes:
@@ -86,10 +93,7 @@ class Processes:
         for each in self._running:
             with suppress(subprocess.TimeoutExpired):
                 each.popen.wait(_SECONDS)
-            for stream in (each.popen.stdin, each.popen.stdout):
-                with suppress(OSError):
-                    assert stream is not None
-                    stream.close()
+            each.close()
         self._selector.close()
 
     def free(self) -> bool:
@@ -130,6 +134,7 @@ class Processes:
         self._selector.unregister(process.popen.stdout)  # type: ignore[arg-type]
         self._running.remove(process)
         status = process.popen.wait()
+        process.close()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         if status == -9:
             how += ", as the system does to a process that takes too much memory"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from p2p_sim.core.summary import counted
 from p2p_sim.report import terminal
 from p2p_sim.sweep.settings import LISTS, SCALARS, SEEDS
 from p2p_sim.sweep.table import FAILED, MADE
@@ -30,7 +31,7 @@ def names_of_settings(table: Any) -> list[str]:
         for name in table
         if name not in SEEDS
         and (name in every or name.startswith(("parameter[", "promise[")))
-        and not name.startswith(("promise[achieved", "promise[basis"))
+        and not name.startswith(("promise[achieved", "promise[basis", "promise[vary"))
     ]
     found = [name for name in named if table[name].nunique() > 1]
     decided = {f"parameter[{name}]" for name in _cells(table, "promise[vary]")}
@@ -92,10 +93,8 @@ def as_text(document: Mapping[str, Any]) -> str:
     """Return a sweep as text; ``document``: as above."""
     rows, failed = document["settings"], document["failed"]
     there = f"; {document['made_before']:,} were there already" if document["made_before"] else ""
-    first = (
-        f"{document['path']}: {document['runs']:,} runs of {len(rows):,} settings, {failed:,} failed{there}"
-    )
-    lines = [first, "", _table(rows)]
+    runs = f"{counted(document['runs'], 'run')} of {counted(len(rows), 'setting')}"
+    lines = [f"{terminal.visible(document['path'])}: {runs}, {failed:,} failed{there}", "", _table(rows)]
     if len(rows) > _MOST_SETTINGS:
         lines.append(f"and {len(rows) - _MOST_SETTINGS:,} more settings, see the table")
     lines += [
@@ -137,6 +136,8 @@ def head(name: str) -> str:
     """Return what a column is called for readers."""
     if name.startswith(_EPSILON):
         return f"ε {name.removeprefix(_EPSILON)[:-1]}"
+    if name == "promise[epsilon_nats]":
+        return "promised ε"
     if name.startswith("promise["):
         return f"promised {name[8:-1]}"
     return name.removeprefix("parameter[").removesuffix("]") if name.startswith("parameter[") else name

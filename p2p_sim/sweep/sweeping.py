@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from p2p_sim.core.argument_checks import check_whole, path_of
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.summary import counted
 from p2p_sim.sweep import folder, plan, table
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
@@ -71,7 +72,7 @@ def made(
     place = _place(asked, out)
     folder.check(place)
     if say is not None:
-        say(f"{place}: {asked.count:,} runs")
+        say(f"{place}: {counted(asked.count, 'run')}")
     report(f"checking {asked.count:,} runs", 0, 0)
     examples, protocols = plan.check(asked, report)
     _check_in_small_worlds(protocols)
@@ -173,26 +174,19 @@ def _make(
 ) -> None:
     """Have all runs made that are not there; one whose worker is lost is given to another one once."""
     done = kept.done
-    fresh: Iterator[tuple[int, OneRun]] = (
-        (index, run) for index, run in enumerate(asked.runs()) if index not in done
-    )
-    lost: list[tuple[int, OneRun]] = []
+    fresh = ((index, run) for index, run in enumerate(asked.runs()) if index not in done)
+    lost: deque[tuple[int, OneRun]] = deque()
     making: dict[int, OneRun] = {}
-    tries: dict[int, int] = {}
+    tries: Counter[int] = Counter()
     heard: set[str] = set()
     ended, failed = len(done), 0
     while True:
-        while hands.free():
-            following = next(chain(iter(lost[:1]), fresh), None)
-            if following is None:
-                break
+        while hands.free() and (following := lost.popleft() if lost else next(fresh, None)):
             index, run = following
-            lost[:] = [each for each in lost if each[0] != index]
             making[index] = run
-            tries[index] = tries.get(index, 0) + 1
+            tries[index] += 1
             key = examples_of(run, protocol_of(run))
-            content = None if key is None else contents[key]
-            hands.give(index, json.dumps({"run": run, "content": content}))
+            hands.give(index, json.dumps({"run": run, "content": None if key is None else contents[key]}))
         if not making:
             return
         index, text, how = hands.take()
@@ -203,7 +197,7 @@ def _make(
         answer = {"error": f"{how}, {_TRIES} times", "again": True} if text is None else json.loads(text)
         _tell(index, answer.pop("warnings", ()), heard)
         kept.add(index, answer)
-        tries.pop(index)
+        del tries[index]
         ended, failed = ended + 1, failed + ("error" in answer)
         report(f"runs of the sweep{f', {failed:,} failed' if failed else ''}", ended, asked.count)
 

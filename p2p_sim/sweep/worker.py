@@ -67,8 +67,8 @@ def main() -> None:
             asked.put(line)
         os._exit(0)  # whatever it is at: nobody waits for it
 
+    threading.Thread(target=listen, daemon=True).start()  # first: what follows takes seconds
     worker = Worker()
-    threading.Thread(target=listen, daemon=True).start()
     answers.write(READY)
     answers.flush()
     while True:

@@ -80,17 +80,19 @@ def test_the_trace_of_a_lost_attempt_is_not_taken_for_messages(tmp_path: Path) -
 
 @pytest.mark.usefixtures("ray_session")
 def test_an_actor_of_one_user_that_is_killed(tmp_path: Path) -> None:
-    people = POPULATIONS["unclustered"](4)
-    with pytest.warns(UserWarning, match="actor of user 2.*computed again"):
-        run = p2p_sim.run(program(tmp_path, 2, victim=2), people, seed=5, backend="actors")
+    people = POPULATIONS["unclustered"](2)
+    with pytest.warns(UserWarning, match="actor of user 1.*computed again"):
+        run = p2p_sim.run(program(tmp_path, 2, victim=1), people, seed=5, backend="actors")
     assert run.digest == undisturbed(people).digest
 
 
 @pytest.mark.usefixtures("ray_session")
 def test_actors_that_are_left_stay() -> None:
     people = POPULATIONS["scattered"](101)
-    undisturbed(people, backend="shards", shards=2)
     assert ray_session._idle is not None
+    ray_session.kill(ray_session._idle)
+    ray_session._idle.clear()
+    undisturbed(people, backend="shards", shards=2)
     before = [each.actor._actor_id for each in ray_session._idle]
     ray_site.ray.kill(ray_session._idle[0].actor)
     with pytest.warns(UserWarning, match=r"start of shard .*\(lost: shard"):

@@ -34,7 +34,7 @@ def test_rows_have_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
     assert [row["reached"] for row in rows] == [False, False, True, False, True]
     assert rows[2]["times_floor_cpu"] == 5
-    assert len(asked) == 3 * (4 * 2 + 2)
+    assert len(asked) == 4 + 3 * (4 * 2 + 2)
 
 
 def test_the_floor_is_the_command_s_run(tmp_path: Path) -> None:

@@ -86,6 +86,19 @@ sys.exit(str([name for name in sys.modules if name in ("p2p_sim.cli.run", "p2p_s
     assert done.stderr.startswith("error: ")
 
 
+def test_verbs_follow_each_other_in_one_process():
+    """Twin: the program that was built for one verb does not know the next."""
+    code = """
+from p2p_sim import cli
+for words in (["diff", "a", "b"], ["trace", "show", "a"], ["trace", "diagram", "a"], ["replay", "a"]):
+    assert cli.main(words) == 2
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("error: ") == 4
+    assert "No such command" not in done.stderr
+
+
 @pytest.mark.parametrize("name", ["check", "evaluate", "paired", "run"])
 def test_functions_keep_their_names_whatever_is_imported_first(name):
     code = f"""

@@ -145,7 +145,7 @@ def test_a_view_without_a_law_is_refused_and_the_rest_told() -> None:
     ],
 )
 def test_wrong_arguments_are_refused_before_the_work(how, said, monkeypatch) -> None:
-    monkeypatch.setattr(experiment.datasets, "load", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr("p2p_sim.learning.data.datasets.load", lambda *_, **__: pytest.fail("it began"))
     with pytest.raises(InputError, match=said):
         p2p_sim.evaluate(RandomizedResponse(1.0), "breast-cancer", **how)
 

@@ -322,3 +322,17 @@ def test_a_trace_says_what_it_left_out(cli, tmp_path):
     )
     assert full.json["messages_kept"] == sum(row["messages"] for row in full.json["messages"])
     assert "Trace " not in cli("run", "peer-to-peer", "--users", "60", "--out", "none", "--seed", "0").out
+
+
+def test_threads_change_no_bit(cli):
+    words = ("run", "peer-to-peer", "--users", "300", "--seed", "3", "--blocks", "7", "--json")
+    one, three = (cli(*words, "--threads", count).json for count in (1, 3))
+    assert one["digest"] == three["digest"]
+    assert one["messages"] == three["messages"]
+    for more, text in (
+        (("--threads", "0"), "threads = 0: must be an integer of at least 1"),
+        (("--threads", "2", "--backend", "shards"), "threads = 2 means nothing to backend 'shards'"),
+    ):
+        done = cli(*words, *more)
+        assert (done.status, done.out) == (2, "")
+        assert text in done.err

@@ -24,6 +24,8 @@ epsilon = [0.5, 1]
 """
 
 OWN = '''
+import os
+import signal
 from dataclasses import dataclass
 from p2p_sim.core import Message, Party, Protocol, Rounds
 
@@ -41,6 +43,8 @@ class Telling(Protocol):
         reports = yield self.report.receive()
         if self.lie == 0.5:
             raise RuntimeError("nothing is left")
+        if self.lie == 0.75:
+            os.kill(os.getpid(), signal.SIGKILL)
         return reports.columns()
 '''
 
@@ -109,13 +113,16 @@ def test_ctrl_c_says_what_is_kept(cli: Any, hands: Here, tmp_path: Path) -> None
 def test_a_protocol_of_one_s_own_is_swept_by_processes(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "telling.py").write_text(OWN)
     (tmp_path / "own.toml").write_text(
-        'protocol = "telling:Telling"\nlie = [0.25, 0.5]\nusers = 40\nviews = ["learner"]'
+        'protocol = "telling:Telling"\nlie = [0.25, 0.75, 0.5]\nusers = 40\nviews = ["learner"]'
     )
     told = cli("sweep", "own.toml", "--workers", 1, "--json")
     sys.modules.pop("telling", None)
     assert told.status == 1
-    assert told.json["errors"][0]["run"] == 1
-    assert "nothing is left" in told.json["errors"][0]["error"]
+    killed, raised = told.json["errors"]
+    assert (killed["run"], raised["run"]) == (1, 2)
+    assert killed["error"].startswith("the process that made it was killed by signal 9")
+    assert "RuntimeError: nothing is left" in raised["error"]
+    assert "telling.py, line" in raised["error"]
     assert told.json["settings"][0]["epsilon_nats[learner]"] == pytest.approx(1.0986, abs=1e-4)  # ln 3
 
 

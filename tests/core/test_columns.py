@@ -47,6 +47,25 @@ def test_layout_with_one_each_is_dense_however_it_was_made():
     assert not Layout(np.array([0, 0, 1, 3])).dense, "as many messages as parties is not one each"
 
 
+def test_layout_of_holders_is_that_of_starts():
+    for held in ([], [0], [1, 2], [0, 1, 2, 3]):
+        counts = np.isin(np.arange(4), held)
+        made, plain = Layout.one_at_most_each(np.array(held, np.int64), 4), Layout(np.cumsum([0, *counts]))
+        for name in ("parties", "size", "dense", "one_at_most", "starts", "count", "holder", "rank"):
+            assert np.array_equal(getattr(made, name), getattr(plain, name)), name
+        assert made.filter(np.arange(len(held)) == 0).count.tolist() == [
+            *np.eye(4, dtype=int)[held[:1]].sum(0)
+        ]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_layout_of_as_many_each_is_that_of_starts(times):
+    for parties in (0, 1, 4):
+        made, plain = Layout(None, parties, times), Layout(np.arange(parties + 1) * times)
+        for name in ("parties", "size", "dense", "starts", "count", "holder", "rank"):
+            assert np.array_equal(getattr(made, name), getattr(plain, name)), name
+
+
 def test_arithmetic_spreads_party_values_over_their_messages():
     column, party = per_message([1, 2, 3, 4, 5]), np.array([10, 20, 30])
     assert values(column + party) == [11, 12, 33, 34, 35]

@@ -123,3 +123,24 @@ def test_users_of_a_part_keep_their_ids_and_draws():
         np.concatenate([me.draw.below("n", 1000) for me in blocks]).tolist() == whole[[1, 3, 6, 9]].tolist()
     )
     assert set(np.concatenate([me.draw.member("m", me.cluster) for me in blocks]).tolist()) <= {1, 3, 6, 9}
+
+
+def test_a_contingency_table_counts_values_beside_groups():
+    (me,) = shown(people(), at="learner")
+    groups, values = np.array([3, 0, 3, 3], np.int32), np.array([1, 0, 2, 1], np.uint8)
+    expected = [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 2, 1]]
+    assert me.contingency(groups, values, 3).tolist() == expected
+    assert me.contingency(groups[:0], values[:0], 3).shape == (0, 3)
+    for one, other, outcomes in (
+        (groups, values[1:], 3),
+        (groups, values, 2),
+        (groups - np.int32(1), values, 3),
+    ):
+        with pytest.raises(ProtocolError, match="contingency: "):
+            me.contingency(one, other, outcomes)
+
+
+def test_numbers_of_clusters_cannot_be_written_to():
+    (me,) = shown(people())
+    with pytest.raises(ValueError, match="read-only"):
+        me.cluster.codes[0] = 1

@@ -132,11 +132,12 @@ def test_several_words_are_item_words_in_their_order(module, times):
 def test_several_words_are_picked_as_they_come(module, size, times):
     (parties,) = locked(rng().integers(0, ROWS, size).astype(np.int64))
     table = exact.laplace_thresholds(Fraction(16))[0]
-    words = kernels_numpy.several_words(SEEDS[-1], 7, parties, times)
-    same(
-        module.several_picked(table, SEEDS[-1], 7, parties, times),
-        np.searchsorted(table, words, side="right"),
-    )
+    (worth,) = locked(rng().normal(size=len(table) + 1))
+    for owners in (parties, range(ROWS - size, ROWS)):
+        words = kernels_numpy.several_words(SEEDS[-1], 7, np.array(owners, np.int64), times)
+        picked = np.searchsorted(table, words, side="right")
+        same(module.several_picked(table, SEEDS[-1], 7, owners, times), picked)
+        same(module.several_looked_up(table, worth, SEEDS[-1], 7, owners, times), worth[picked])
 
 
 @BOTH
@@ -156,6 +157,62 @@ def test_pick_counts_thresholds_up_to_the_word(module, table, count):
     drawn[: len(at)] = at
     found = module.pick(table, *locked(drawn))
     same(found, np.searchsorted(table, drawn, side="right"))
+
+
+NUMBERS = {
+    "ties": lambda n: (np.arange(n) - n // 2) / 2,
+    "any": lambda n: rng().normal(size=n) * 50,
+    "bool": lambda n: np.arange(n) % 3 == 0,
+    "float32": lambda n: rng().normal(size=n).astype(np.float32),
+    "integers": lambda n: np.arange(n, dtype=np.int16) - n // 2,
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("resolution", [1.0, 2**-7, 0.1])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64])
+def test_multiples_are_the_nearest_integers_and_even_at_a_tie(module, name, resolution, dtype):
+    least, most = np.iinfo(dtype).min, min(np.iinfo(dtype).max, 2**50)
+    for shape in ((0,), (), (40,), (20, 2), (20_001, 2)):  # parts of 16,384
+        (values,) = locked(np.asarray(NUMBERS[name](int(np.prod(shape)))).reshape(shape))
+        expected = [round(value / resolution) for value in values.astype(float).ravel().tolist()]
+        found = module.multiples(values, resolution, least, most, np.dtype(dtype))
+        if all(least <= multiple <= most for multiple in expected):
+            same(found, np.array(expected, dtype).reshape(shape))
+        else:
+            assert found is None
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.int32, np.uint16])
+def test_multiples_end_where_the_range_does(module, dtype):
+    most = np.iinfo(dtype).max
+    for value in (most, most + 0.49, most + 0.51, most + 1, -1, -0.5, np.nan, np.inf, -np.inf, 1e300):
+        values = np.zeros(9)
+        values[7] = value
+        found = module.multiples(values, 1.0, 0, most, np.dtype(dtype))
+        assert (found is None) == (value not in (most, most + 0.49, -0.5)), value
+
+
+@BOTH
+@pytest.mark.parametrize("width", [1, 2, 3, 3_000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_are_chosen_by_a_mask_and_added(module, width, dtype):
+    count = 20 if width > 9 else 5_000
+    one, other = (rng().permuted(rng().normal(size=(count, width)).astype(dtype), axis=i) for i in (0, 1))
+    mask = rng().integers(0, 2, count).astype(np.bool_)
+    locked(one, other, mask)
+    chosen = np.where(mask[:, None], one, other)
+    for resolution, dtype_out in ((2**-16, np.int32), (2**-4, np.int16), (0.1, np.int32)):
+        found = module.choose_multiples(mask, one, other, resolution, -(2**20), 2**20, np.dtype(dtype_out))
+        same(found, np.rint(chosen.astype(float) / resolution).astype(dtype_out))
+    assert module.choose_multiples(mask, one, other, 2**-16, 0, 2**20, np.dtype(np.int32)) is None
+    table, which = locked(rng().normal(size=(7, width)), rng().integers(0, 7, count))
+    for places in (which, which.astype(np.uint8)):
+        out = other.astype(float)
+        module.add_rows(table, places, out)
+        same(out, other.astype(float) + table[which])
 
 
 LIMITS = (1, 2, 3, 10, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**53 + 1, 2**62, 2**63 - 1)
@@ -336,6 +393,7 @@ COLUMNS = {
     "uint8": lambda n: rng().integers(0, 256, n).astype(np.uint8),
     "int8": lambda n: rng().integers(-128, 128, n).astype(np.int8),
     "int16": lambda n: rng().integers(-(2**15), 2**15, n).astype(np.int16),
+    "uint16": lambda n: rng().integers(0, 2**16, n).astype(np.uint16),
     "int32": lambda n: rng().integers(-(2**31), 2**31, n).astype(np.int32),
     "uint32": lambda n: rng().integers(0, 2**32, n).astype(np.uint32),
     "int64": lambda n: rng().integers(-(2**63), 2**63 - 1, n),

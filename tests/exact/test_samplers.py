@@ -136,6 +136,25 @@ def test_below_a_message_column(case):
     check(drawn, expected, case.layout, np.int64)
 
 
+@pytest.mark.parametrize(("m", "dtype"), [(256, np.uint8), (7, np.uint8), (128, np.int8), (2**16, np.uint16)])
+def test_below_in_a_narrow_type(case, m, dtype):
+    check_all(
+        case,
+        lambda n, **how: case.draw.below(n, m, dtype=dtype, **how),
+        lambda w, _: oracle.below(w, m),
+        dtype,
+    )
+    seen = []
+    case.draw.observer = lambda _name, _step, drawn: seen.append(drawn)
+    case.draw.advance()
+    assert case.draw.below("a", m, dtype=dtype).dtype == dtype
+    assert seen[0].dtype == np.int64, "a watcher sees the same whatever the type"
+    with pytest.raises(
+        ProtocolError, match=rf"draw 'b'.*below needs integers 1 <= m <= {m if m != 7 else 256} "
+    ):
+        case.draw.below("b", (256 if m == 7 else m) + 1, dtype=dtype)
+
+
 @pytest.mark.parametrize("m", [0, -1, 2.0, 2**63, 2**64 - 1, 2**64])
 def test_below_refuses_what_it_cannot_draw(module, m):
     with pytest.raises(ProtocolError, match=r"draw 'a'.*below needs"):
@@ -176,6 +195,21 @@ def test_categorical(case, weights):
         lambda w, _: oracle.categorical(w, weights),
         np.int64,
     )
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_categorical_of_values(case, watched):
+    weights, worth, seen = [1, 2, 3], np.array([-1.5, 0.0, 7.0]), []
+    case.draw.observer = (lambda _name, _step, drawn: seen.append(drawn)) if watched else None
+    check_all(
+        case,
+        lambda n, **how: case.draw.categorical(n, weights, values=worth, **how),
+        lambda w, _: worth[oracle.categorical(w, weights)],
+        np.float64,
+    )
+    numbers = [np.asarray(drawn.data if isinstance(drawn, PerMessage) else drawn) for drawn in seen]
+    assert all(each.dtype == np.int64 for each in numbers), "which weight it was is what a watcher sees"
+    assert bool(numbers) == watched
 
 
 TABLE = np.array([[3, 0, 1], [1, 1, 2**62], [0, 7, 0]])
@@ -221,6 +255,17 @@ def test_laplace(case, scale):
         lambda w, _: oracle.laplace(w, scale),
         np.int64,
     )
+
+
+def test_laplace_in_half_the_memory(case):
+    check_all(
+        case,
+        lambda n, **how: case.draw.laplace(n, 5, dtype=np.int32, **how),
+        lambda w, _: oracle.laplace(w, 5),
+        np.int32,
+    )
+    with pytest.raises(ProtocolError, match=r"give np\.int64 or np\.int32"):
+        case.draw.laplace("short", 5, dtype=np.int16)
 
 
 def test_permutation(case):

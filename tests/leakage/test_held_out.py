@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import Population
+from p2p_sim import InputError, Population
 from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.attack import attack
@@ -103,3 +103,11 @@ def test_a_crowd_tells_more_where_its_labels_are_not_in_the_estimate():
     assert within.per_user.posterior.max() == pytest.approx(within.per_user.prior.max(), abs=0.05)
     assert beyond.per_user.posterior.max() == pytest.approx(17 / 21, abs=1e-9)
     assert beyond.per_user.prior.max() < 0.53
+
+
+def test_others_who_are_described_otherwise_are_named():
+    users = part(0, 50)
+    with pytest.raises(InputError, match="held_out: has 2 features, and the users of the run have 3"):
+        from_others("knn", users, Population.from_arrays(y=users.y, x=users.x[:, :2]), 2)
+    with pytest.raises(InputError, match="held_out: has label 4, and the protocol handles 0 to 1"):
+        from_others("prior", users, Population.from_arrays(y=np.arange(50) % 5, x=users.x), 2)

@@ -135,6 +135,22 @@ def test_who_reports_twice_counts_once() -> None:
     assert len(np.unique(twice["sender"])) == 60
 
 
+class SaysItTwice(ClusterResponse):
+    """Users who hand in two reports."""
+
+    def user(self, me: Any) -> Any:
+        twice = me.draw.below("nothing", 1, times=2)
+        yield self.report(cluster=twice + me.cluster.codes, y=twice + me.y)
+
+
+def test_who_says_it_twice_counts_once() -> None:
+    people = Population.synthetic(users=60, cluster_size=10, positive=0.3, seed=5)
+    once, twice = (p2p_sim.run(protocol(1.0), people, seed=3) for protocol in (ClusterResponse, SaysItTwice))
+    assert twice.by_kind()["report"].messages == 120
+    for name, column in once.outputs["learner"].items():
+        np.testing.assert_array_equal(twice.outputs["learner"][name], column)
+
+
 @pytest.mark.parametrize(("users", "labels"), [(1, 2), (2, 2), (7, 2), (5, 3), (4, 4)])
 def test_the_statistic_of_phi_changes_by_at_most_2_with_a_label(users: int, labels: int) -> None:
     """Of all compositions of a cluster, rounding included; the noise is for 2."""

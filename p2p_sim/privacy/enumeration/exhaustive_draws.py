@@ -131,10 +131,19 @@ class TapeDraw:
         shares = [_either_way(f"p of draw {name!r}", share) for share in self._column(p, layout)]
         return self._values(name, shares, layout, np.bool_)
 
-    def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
+    def below(
+        self,
+        name: str,
+        m: Any,
+        *,
+        each: Any = None,
+        times: int | None = None,
+        dtype: type[np.integer[Any]] = np.int64,
+    ) -> Any:
         """Branch into 0 .. m - 1."""
         layout = self._layout(each, times)
-        return self._values(name, [_even(name, int(limit)) for limit in self._column(m, layout)], layout)
+        shares = [_even(name, int(limit)) for limit in self._column(m, layout)]
+        return self._values(name, shares, layout, dtype)
 
     def member(
         self,

@@ -26,8 +26,8 @@ class Noisy(Protocol):
     report = Message("user", "learner", "reports a noisy number", score=STEP)
 
     def user(self, me: Party) -> Rounds:
-        noise = me.draw.categorical("noise", WEIGHTS) - 1
-        yield self.report(score=np.where(me.y, 0.3, 0.1) + 0.5 * noise)
+        noise = me.draw.categorical("noise", WEIGHTS, values=np.array([-0.5, 0.0, 0.5]))
+        yield self.report(score=np.where(me.y, 0.3, 0.1) + noise)
 
     def learner(self, me: Party) -> Rounds:
         return (yield self.report.receive()).columns()
