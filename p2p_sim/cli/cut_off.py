@@ -18,7 +18,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import under_way
 from p2p_sim.rundir.run_directory import check_free
 
-_PLACES = ("backend", "shards", "blocks", "address")
+_PLACES = ("backend", "shards", "blocks", "address", "threads")
 """Options that decide where a run takes place, and no bit of it."""
 
 _OF_THE_DAY = ("resume", "json", "format", "force", "log")
@@ -79,7 +79,7 @@ class CutOff:
         had = self._options(given)
         said = [each.name for each in fields(given) if _says(words, option(each.name))]
         if "backend" in said:
-            had |= dict.fromkeys(_PLACES)
+            had |= {name: None for name in had if name in _PLACES}
         for name in said:
             value = getattr(given, name)
             if name not in (*_PLACES, *_OF_THE_DAY) and value != had[name]:
