@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import protocols
 from p2p_sim.core import module_finder
@@ -87,27 +88,7 @@ def named(name: str) -> type[Protocol]:
 
 def imported(name: str) -> type[Protocol]:
     """Import the protocol that ``module:Class`` names, from the current folder or the path; raises InputError."""
-    module, _, owner = name.partition(":")
-    how = "give MODULE:CLASS, a module in this folder or installed"
-    try:
-        if "/" in module:
-            here = f"{Path(module).name.removesuffix('.py')}:{owner}"
-            raise InputError(f"a path is no module: go to its folder, and name it {here}")
-        module = module.removesuffix(".py")
-        module_finder.find_own(module, Path.cwd())
-        found = getattr(importlib.import_module(module), owner)
-    except InputError as error:
-        raise InputError(f"protocol {name!r}: {error}") from None
-    except ProtocolError as error:
-        raise InputError(f"protocol {name!r}: {error}") from error
-    except SyntaxError as error:
-        raise InputError(f"protocol {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"protocol {name!r}: {error}; {how}") from error
-    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
-        raise InputError(
-            f"protocol {name!r}: importing it raises {_in_one_line(error)}: mend the module"
-        ) from error
+    found = own_object("protocol", name)
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(
             f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
@@ -119,6 +100,34 @@ def imported(name: str) -> type[Protocol]:
     except ProtocolError as error:
         raise InputError(f"protocol {name!r}: {error}") from error
     return found
+
+
+def own_object(what: str, name: str) -> Any:
+    """Import what ``module:Name`` names, from the current folder or the path; raises InputError.
+
+    ``what``: what it should be, in a word, for messages.
+    """
+    module, _, owner = name.partition(":")
+    how = "give MODULE:CLASS, a module in this folder or installed"
+    try:
+        if "/" in module:
+            here = f"{Path(module).name.removesuffix('.py')}:{owner}"
+            raise InputError(f"a path is no module: go to its folder, and name it {here}")
+        module = module.removesuffix(".py")
+        module_finder.find_own(module, Path.cwd())
+        return getattr(importlib.import_module(module), owner)
+    except InputError as error:
+        raise InputError(f"{what} {name!r}: {error}") from None
+    except ProtocolError as error:
+        raise InputError(f"{what} {name!r}: {error}") from error
+    except SyntaxError as error:
+        raise InputError(f"{what} {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{what} {name!r}: {error}; {how}") from error
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        raise InputError(
+            f"{what} {name!r}: importing it raises {_in_one_line(error)}: mend the module"
+        ) from error
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -1,0 +1,132 @@
+"""Canaries: users of whom a coin flips some labels before a run, so that what its model tells of them can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
+from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.learning.training.metrics import Predicted
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+ROLE = "planted canaries"
+"""Under this name all of them is drawn; it cannot be the name of a protocol's role."""
+
+FEWEST = 2
+
+MODELS = {"released": "the model", "corrected": "the corrected model"}
+"""The models whose confidences are kept, by column: trained on what was released, and corrected for its noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries:
+    """``users`` (m,): rows of the population, ascending; ``label``: before the coin; ``other``: what it is flipped to.
+
+    ``flipped`` (m,): how the coin fell.  ``confidences``: P(label | features) of each canary by the models of
+    ``MODELS`` that were trained, (m, k).
+    """
+
+    users: Ints
+    label: Ints
+    other: Ints
+    flipped: npt.NDArray[np.bool_]
+    confidences: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+
+    def before(self, y: Array) -> Array:
+        """Return labels ``y`` (n,) of all users as they were before the coins."""
+        return self._with(y, self.label)
+
+    def after(self, y: Array) -> Array:
+        """Return labels ``y`` (n,) of all users as they take part in the run."""
+        return self._with(y, np.where(self.flipped, self.other, self.label))
+
+    def _with(self, y: Array, own: Ints) -> Array:
+        found = y.copy()
+        found[self.users] = own.astype(y.dtype)
+        return found
+
+    def about(self) -> dict[str, int]:
+        """Return how many there are and how many were flipped, for a run's notes."""
+        return {"users": len(self.users), "flipped": int(self.flipped.sum())}
+
+    def note(self) -> str:
+        """Return in words how the data differ from those that were given."""
+        return (
+            f"{len(self.users):,} users are canaries: a coin flipped the labels of {int(self.flipped.sum()):,} of them "
+            "before the run"
+        )
+
+    def columns(self) -> dict[str, Array]:
+        """Return all of it as the columns that a run keeps."""
+        own = {"user": self.users, "label": self.label, "other": self.other, "flipped": self.flipped}
+        return own | dict(self.confidences)
+
+
+def of_columns(columns: Mapping[str, Array]) -> Canaries | None:
+    """Return the canaries that a run keeps; None of a run without."""
+    if not columns:
+        return None
+    own = (columns[name] for name in ("user", "label", "other", "flipped"))
+    return Canaries(*own, {name: columns[name] for name in MODELS if name in columns})
+
+
+def check(share: float | None, trains: bool) -> None:
+    """Check, before any work, that canaries can be planted and a model asked; raises InputError.
+
+    ``share``: of the users, None for no canaries; ``trains``: whether a model will be trained.
+    """
+    if share is None:
+        return
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        raise InputError(f"canaries = {share!r}: must be a share of the users, above 0 and at most 1")
+    if not trains:
+        raise InputError(
+            f"canaries = {share!r}: an attack on them asks the model that the run trains, and this one trains none: "
+            "give data or features, and a model, or leave canaries out"
+        )
+
+
+def plant(people: Population, labels: int, share: float, seed: int) -> tuple[Population, Canaries]:
+    """Return the users after a fair coin flipped each canary's label or not, and the canaries.
+
+    ``share`` in (0, 1] of the users are canaries, drawn by ``seed``; a flipped label is uniform among the others of
+    ``labels``.  Raises InputError for fewer than 2 canaries.
+
+    *Source:* Esmaeili et al. 2021, section 5.
+    """
+    count = round(share * people.users)
+    if count < FEWEST:
+        raise InputError(
+            f"canaries = {share!r} of {people.users:,} users: that is {count}, and {FEWEST} are needed; give a larger "
+            "share"
+        )
+    who = np.sort(order(words(seed, stream(ROLE, "user", 0), 0, people.users))[:count])
+    flipped = (words(seed, stream(ROLE, "coin", 0), 0, count) >> np.uint64(63)).astype(np.bool_)
+    further = (words(seed, stream(ROLE, "other", 0), 0, count) % np.uint64(labels - 1)).astype(np.int64)
+    label = np.asarray(people.y, np.int64)[who]
+    found = Canaries(who, label, (label + 1 + further) % labels, flipped)
+    return replace(people, y=found.after(people.y)), found
+
+
+def confidences(said: Predicted, labels: int) -> npt.NDArray[np.float64]:
+    """Return what a model says of m rows as probabilities (m, labels).
+
+    Those of a model that only ranks are its scores' softmax, so that differences of scores are logarithms of odds; those
+    of a model that only decides are 1 and 0.
+    """
+    if said.probabilities is not None:
+        found = np.asarray(said.probabilities, np.float64)
+    elif said.scores is not None:
+        raised = np.exp(said.scores - said.scores.max(axis=1, keepdims=True))
+        found = raised / raised.sum(axis=1, keepdims=True)
+    else:
+        return np.eye(labels)[np.asarray(said.y, np.int64)]
+    return np.pad(found, ((0, 0), (0, labels - found.shape[1])))
