@@ -81,6 +81,14 @@ class RunCommand(TableOptions):
     model: Annotated[
         str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
+    canaries: Annotated[
+        float | None,
+        ratio(
+            REAL_DATA,
+            "Share of the users of whom a coin flips the label or not before the run, for an attack on the trained "
+            "model; default none.",
+        ),
+    ] = None
     users: Users = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
@@ -247,6 +255,7 @@ class RunCommand(TableOptions):
 
         plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
+        plan |= set_options(self, "canaries")
         plan["out"] = draft
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
@@ -281,6 +290,7 @@ class RunCommand(TableOptions):
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:
             numbers_of("--shares", self.shares)
+        self._check_canaries()
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
         if self.no_population and self.attack:
@@ -293,3 +303,10 @@ class RunCommand(TableOptions):
             channels.parse(channel)
         if self.address is not None:
             ray_probe.probe(self.address)
+
+    def _check_canaries(self) -> None:
+        """Check that canaries are a share of the users, and that there will be a model to tell of them."""
+        from p2p_sim.learning import canaries, experiment
+
+        has_features = self.data is not None or bool(self.features)
+        canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

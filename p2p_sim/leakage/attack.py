@@ -19,10 +19,12 @@ from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
 from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
-from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.canaries import SHARE, canary_attack, released_attack
 from p2p_sim.leakage.dependence import groups_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
+from p2p_sim.learning import canaries as planting
+from p2p_sim.learning.canaries import Canaries
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.progress import Asked, reporter_of, showing
@@ -48,6 +50,7 @@ def attack(
     seed: int = 0,
     channels: str = "plain",
     protocol: Protocol | None = None,
+    canaries: float | None = None,
     progress: Asked = None,
 ) -> LabelInference:
     """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
@@ -59,8 +62,10 @@ def attack(
     there are others; "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
     ``Eta``, which also says whether labels were really drawn by it.
     ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess, or a matrix u(guess, truth) (k, k) of finite
-    numbers of at least 0.  ``attackers``: some of ``NAMES``; None: all but
-    "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
+    numbers of at least 0.  ``attackers``: some of ``NAMES``; None: all, but "canaries" only where the run had canaries
+    and the learner looks: otherwise it runs the protocol again, with the share ``canaries`` of the users, by default
+    0.05.  One that needs what the view does not contain has a row "refused".
+    Canaries of the run are no victims of the others, who know what the labels were before the coins.
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
 
@@ -70,24 +75,38 @@ def attack(
     """
     check_range("confidence", confidence, 0.5, 1, open_high=True)
     check_seed(seed)
+    planting.check(canaries, trains=True)
     tell = reporter_of(progress) or _silent
-    chosen = _chosen(attackers)
-    program, people = _program(run, protocol), _people(run)
+    planted = planting.of_columns(run.canaries)
+    if canaries is not None and planted is not None:
+        raise InputError(
+            f"canaries = {canaries!r}: the share of a run that is made again, and this run has canaries of its own: "
+            "leave it out"
+        )
+    program, taking_part = _program(run, protocol), _people(run)
+    people = taking_part if planted is None else replace(taking_part, y=planted.before(taking_part.y))
     gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
     worth = advantage.utility_name(utility, gains)
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
+    chosen = _chosen(attackers, planted is not None and LEARNER in seen.coalition.servers)
     tell("estimating P(y | x)", 0, 0)
     groups = groups_of(program, people)
     belief = _belief(eta, run, program, people, seed, tell, groups)
     estimated = isinstance(eta, str) and not belief.exact
     within = estimated and groups is not None and not priors.several(groups)
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
-    belief = belief.knowing(np.flatnonzero(own), people.y[own])
-    victims = np.flatnonzero(~own)
+    before_coins = belief.rows
+    belief = belief if planted is None else belief.tossing(planted.users, planted.label, planted.other)
+    belief = belief.knowing(np.flatnonzero(own), taking_part.y[own])
+    spared = own if planted is None else own | np.isin(np.arange(people.users), planted.users)
+    victims = np.flatnonzero(~spared)
     if not len(victims):
         raise InputError(
             f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
+            if planted is None
+            else f"view = {view!r}: all users of the run look or are canaries, so nobody is left to attack; run with a "
+            "smaller share of canaries"
         )
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
     baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
@@ -96,13 +115,18 @@ def attack(
     knowledge = Knowledge(
         program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
     )
-    rows, best = _attacked(chosen, knowledge, table, tell, run, seed, within)
+    rows, best = _attacked([name for name in chosen if name != CANARIES], knowledge, table, tell, run, within)
+    if CANARIES in chosen:
+        tell("canary attack", len(chosen) - 1, len(chosen))
+        rows += _of_canaries(run, knowledge, people, before_coins, table.confidence, seed, planted, canaries)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
         program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, worth,
         gains, table.baseline_least(), run.faults,
     )  # fmt: skip
     exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
+    implied = next((row.epsilon for row in rows if row.epsilon is not None), None)
+    held = [] if implied is None else [view_bounds.promise(question, implied.delta, implied.sure_delta)]
     return LabelInference(
         view=view,
         users=len(victims),
@@ -112,7 +136,7 @@ def attack(
         confidence=float(confidence),
         groups=table.independent,
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
-        bounds=view_bounds.bounds(question),
+        bounds=(*view_bounds.bounds(question), *held),
         per_user=None if best is None else _per_user(best, belief, people, victims),
     )
 
@@ -161,20 +185,15 @@ def _attacked(
     table: _Table,
     tell: Progress,
     run: Run,
-    seed: int,
     within: bool,
 ) -> tuple[list[AttackRow], Guesses | None]:
     """Return the rows of the attackers, and the guesses of the optimal one, the only one to use messages and give a
     posterior."""
     rows: list[AttackRow] = []
     best: Guesses | None = None
-    whom = knowledge.protocol, table.people, knowledge.view.name
     for i, name in enumerate(chosen):
         tell(f"{name} attack", i, len(chosen))
         try:
-            if name == CANARIES:
-                rows.append(canary_attack(run, *whom, knowledge.eta, table.confidence, seed))
-                continue
             guesses = ATTACKERS[name](knowledge)
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
@@ -191,9 +210,30 @@ def _attacked(
     return rows, best
 
 
-def _chosen(attackers: Sequence[str] | None) -> Sequence[str]:
+def _of_canaries(
+    run: Run,
+    knowledge: Knowledge,
+    people: Population,
+    eta: Floats,
+    confidence: float,
+    seed: int,
+    planted: Canaries | None,
+    share: float | None,
+) -> list[AttackRow]:
+    """Return the rows of the canary attack: on the run's own models, or on one of a run that is made again."""
+    protocol, view = knowledge.protocol, knowledge.view.name
+    try:
+        if planted is not None:
+            return released_attack(run, view, eta, confidence, protocol)
+        again = SHARE if share is None else share
+        return [canary_attack(run, protocol, people, view, knowledge.eta, confidence, seed, again)]
+    except InputError as error:
+        return [advantage.refused(CANARIES, str(error))]
+
+
+def _chosen(attackers: Sequence[str] | None, canaries: bool) -> Sequence[str]:
     if attackers is None:
-        return tuple(ATTACKERS)
+        return (*ATTACKERS, CANARIES) if canaries else tuple(ATTACKERS)
     given = [attackers] if isinstance(attackers, str) else list(attackers)
     unknown = [name for name in given if name not in NAMES]
     if unknown or not given:

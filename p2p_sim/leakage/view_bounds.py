@@ -17,7 +17,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import intervals
-from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
+from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, EPSILON, SURE, Expected, by_enumeration
 from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
@@ -105,6 +105,26 @@ def bounds(question: Question) -> tuple[Figure, ...]:
     if _alike(question):
         found = [replace(bound, holds=False, why=ALIKE) for bound in found]
     return tuple(found) if law.law is not None else (_no_law(law.why), *found)
+
+
+def promise(question: Question, delta: float, sure_delta: float) -> Figure:
+    """Return the epsilon at ``delta`` of the view's law, rounded outward: what coins that are guessed are held against.
+
+    Its parameter ``sure`` is that at ``sure_delta``.
+
+    *Source:* the law of the view; a model that is trained on what it saw shows no more.
+    """
+    at = {"delta": delta}
+    try:
+        law = _law(question)
+    except InputError as error:
+        return Figure(math.nan, EPSILON, False, str(error), f"the view's law at delta = {delta:g}", "upper", at)
+    if law.law is None:
+        return Figure(math.nan, EPSILON, False, law.why, f"the view's law at delta = {delta:g}", "upper", at)
+    source = f"the view's law at delta = {delta:g}; {law.source}"
+    basis = law.basis if law.basis in ("exact", "upper") else "claimed"
+    value, sure = (float(law.epsilon_bracket(each).upper) for each in (delta, sure_delta))
+    return Figure(value, EPSILON, True, "", source, basis, at | {"sure": sure})
 
 
 def _alike(question: Question) -> bool:

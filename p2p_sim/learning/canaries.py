@@ -60,8 +60,8 @@ class Canaries:
     def note(self) -> str:
         """Return in words how the data differ from those that were given."""
         return (
-            f"{len(self.users):,} users are canaries: a coin flipped the labels of {int(self.flipped.sum()):,} of them "
-            "before the run"
+            f"{len(self.users):,} of the users are canaries: a coin flipped the labels of {int(self.flipped.sum()):,} of "
+            "them before the run"
         )
 
     def columns(self) -> dict[str, Array]:
@@ -105,8 +105,8 @@ def plant(people: Population, labels: int, share: float, seed: int) -> tuple[Pop
     count = round(share * people.users)
     if count < FEWEST:
         raise InputError(
-            f"canaries = {share!r} of {people.users:,} users: that is {count}, and {FEWEST} are needed; give a larger "
-            "share"
+            f"canaries = {share!r} of {people.users:,} users: that is {count}, and at least {FEWEST} canaries are needed; "
+            "give a larger share"
         )
     who = np.sort(order(words(seed, stream(ROLE, "user", 0), 0, people.users))[:count])
     flipped = (words(seed, stream(ROLE, "coin", 0), 0, count) >> np.uint64(63)).astype(np.bool_)

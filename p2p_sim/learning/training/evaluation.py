@@ -192,6 +192,12 @@ def _fit_predict(
             raise InputError(
                 f"model {model!r} cannot learn from the {which} labels: {error}; choose another"
             ) from error
+        except Exception as error:
+            if ":" not in model:
+                raise
+            raise InputError(
+                f"model {model!r} raises {type(error).__name__} on the {which} labels: {error}; mend it"
+            ) from error
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             notes.append(f"{model} on the {which} labels: {str(warning.message).strip().splitlines()[0]}")

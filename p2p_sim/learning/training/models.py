@@ -26,7 +26,7 @@ def make(name: str = "logistic-regression", **params: Any) -> Any:
     """Make an untrained pipeline of StandardScaler and a classifier.
 
     ``name``: the class (``RandomForestClassifier``) or its words (``random-forest``), or ``module:Class``, a classifier
-    of one's own with scikit-learn's ``fit``, ``predict`` and ``classes_``.  ``params``: passed to the class;
+    of one's own, derived from scikit-learn's.  ``params``: passed to the class;
     random_state is 0 by default.  Raises InputError for an unknown classifier (and lists similar names), one that wraps
     other estimators, or an unknown parameter (and lists the known ones).
     """
@@ -48,10 +48,14 @@ def make(name: str = "logistic-regression", **params: Any) -> Any:
 
 
 def _own(name: str) -> Any:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
     found = own_object("model", name)
-    if isinstance(found, type) and all(callable(getattr(found, what, None)) for what in ("fit", "predict")):
+    if isinstance(found, type) and issubclass(found, BaseEstimator) and issubclass(found, ClassifierMixin):
         return found
-    raise InputError(f"model {name!r} is {found!r}; needed is a class with scikit-learn's fit and predict")
+    raise InputError(
+        f"model {name!r} is {found!r}; needed is a class derived from sklearn.base.ClassifierMixin and BaseEstimator"
+    )
 
 
 def _find(name: str) -> Any:
