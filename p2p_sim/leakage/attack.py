@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,19 +14,29 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage import advantage, intervals, view_bounds
+from p2p_sim.leakage import advantage, deviating, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, doubt_of, returned_by_learner
+from p2p_sim.leakage.attackers import (
+    ATTACKERS,
+    OPTIMAL,
+    Attacker,
+    Guesses,
+    Knowledge,
+    doubt_of,
+    returned_by_learner,
+)
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import SHARE, canary_attack, released_attack
 from p2p_sim.leakage.dependence import groups_of
+from p2p_sim.leakage.deviating import Reading, reading_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
 from p2p_sim.learning import canaries as planting
 from p2p_sim.learning.canaries import Canaries
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.setting import LEARNER
+from p2p_sim.privacy.table_rows import USERS
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
@@ -51,6 +61,7 @@ def attack(
     channels: str = "plain",
     protocol: Protocol | None = None,
     canaries: float | None = None,
+    users: str = "curious",
     progress: Asked = None,
 ) -> LabelInference:
     """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
@@ -66,6 +77,8 @@ def attack(
     and the learner looks: otherwise it runs the protocol again, with the share ``canaries`` of the users, by default
     0.05.  One that needs what the view does not contain has a row "refused".
     Canaries of the run are no victims of the others, who know what the labels were before the coins.
+    ``users``: "deviating", or "all deviating", as in ``privacy.profile``: no run has any, so what they read of each
+    victim is drawn by the law of the view, where it is known and is of one answer of hers.
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
 
@@ -77,6 +90,8 @@ def attack(
     check_seed(seed)
     planting.check(canaries, trains=True)
     tell = reporter_of(progress) or _silent
+    if users not in USERS:
+        raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}")
     planted = planting.of_columns(run.canaries)
     if canaries is not None and planted is not None:
         raise InputError(
@@ -110,21 +125,29 @@ def attack(
         )
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
     baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
-    table = _Table(people, victims, gains, baseline, confidence, groups)
+    reading = _reading(program, seen, people, users, run)
+    alone = isinstance(reading, Reading)
+    table = _Table(people, victims, gains, baseline, confidence, None if alone else groups)
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
     knowledge = Knowledge(
         program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
     )
-    rows, best = _attacked([name for name in chosen if name != CANARIES], knowledge, table, tell, run, within)
+    named = [name for name in chosen if name != CANARIES]
+    known = (
+        ATTACKERS
+        if reading is None
+        else deviating.attackers(reading, np.asarray(taking_part.y, np.int64), seed)
+    )
+    rows, best = _attacked(named, known, knowledge, table, tell, run, within and not alone)
     if CANARIES in chosen:
         tell("canary attack", len(chosen) - 1, len(chosen))
         rows += _of_canaries(run, knowledge, people, before_coins, table.confidence, seed, planted, canaries)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
         program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, worth,
-        gains, table.baseline_least(), run.faults,
+        gains, table.baseline_least(), run.faults, users,
     )  # fmt: skip
-    exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
+    exact = None if OPTIMAL not in chosen else _by_law(reading, question)
     implied = next((row.epsilon for row in rows if row.epsilon is not None), None)
     held = [] if implied is None else [view_bounds.promise(question, implied.delta, implied.sure_delta)]
     return LabelInference(
@@ -179,8 +202,30 @@ class _Table:
         )  # fmt: skip
 
 
+def _reading(
+    program: Protocol, seen: View, people: Population, users: str, run: Run
+) -> Reading | InputError | None:
+    """Return what a view whose users deviate reads of each victim, or why that is not known; None of others."""
+    if users == "curious":
+        return None
+    try:
+        return reading_of(program, seen, people, users, run.faults)
+    except InputError as error:
+        return error
+
+
+def _by_law(reading: Reading | InputError | None, question: view_bounds.Question) -> advantage.Expected | None:
+    """Return the exact utilities of the best attack; None unless P(y | x) and the law are known."""
+    if reading is None:
+        return view_bounds.enumerated(question)
+    if isinstance(reading, InputError) or not question.exact:
+        return None
+    return advantage.by_enumeration(question.eta[question.victims], reading.channel, question.gains)
+
+
 def _attacked(
     chosen: Sequence[str],
+    attackers: Mapping[str, Attacker],
     knowledge: Knowledge,
     table: _Table,
     tell: Progress,
@@ -194,7 +239,7 @@ def _attacked(
     for i, name in enumerate(chosen):
         tell(f"{name} attack", i, len(chosen))
         try:
-            guesses = ATTACKERS[name](knowledge)
+            guesses = attackers[name](knowledge)
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
             continue

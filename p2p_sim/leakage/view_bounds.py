@@ -52,7 +52,7 @@ class Question:
     ``exact``: whether labels were drawn by ``eta``; ``alike``: whether that tells no two users apart; ``features``:
     whether the attacker knows any.  ``baseline``: the lower end of the utility of the best guess without messages,
     under 0/1 utility, by an interval that is ``advantage.SURE``: a lower one makes bounds larger, so that they err to
-    the safe side.
+    the safe side.  ``users``: whether those who look deviate, as ``privacy.profile`` takes it.
     """
 
     protocol: Protocol
@@ -67,6 +67,7 @@ class Question:
     gains: Floats
     baseline: float
     faults: Faults | None
+    users: str = "curious"
 
     @property
     def truth(self) -> npt.NDArray[np.int64]:
@@ -85,7 +86,8 @@ class Question:
     def learner_alone(self) -> bool:
         """Whether the learner is all that looks, and nothing goes wrong on the way to it."""
         who = self.view.coalition
-        return who.servers == {LEARNER} and not who.users and not who.wire and self.faults is None
+        alone = who.servers == {LEARNER} and not who.users and not who.wire
+        return alone and self.faults is None and self.users == "curious"
 
 
 def bounds(question: Question) -> tuple[Figure, ...]:
@@ -130,7 +132,7 @@ def promise(question: Question, delta: float, sure_delta: float) -> Figure:
 def _alike(question: Question) -> bool:
     """Whether labels of users whose messages are mixed are alike beyond P(y | x), which no bound allows for."""
     groups = groups_of(question.protocol, question.people)
-    if groups is None or question.exact:
+    if groups is None or question.exact or question.users != "curious":  # who deviates reads of one label alone
         return False
     who = question.victims
     return likeness(question.truth, question.eta[who], groups[who]) > DEVIATIONS
@@ -169,6 +171,7 @@ def _law(question: Question) -> PrivacyProfile:
         view.name,
         population=question.people,
         channels=view.channels,
+        users=question.users,
         faults=question.faults,
     )
 

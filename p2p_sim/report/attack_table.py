@@ -49,12 +49,6 @@ NONE_RAN = (
     "No attacker who uses the messages was tried, or could be made: this says nothing of what they give away."
 )
 
-DEVIATING = (
-    "the messages of a run are those of users who follow the protocol; what others can do is in p2p-sim account and "
-    "audit"
-)
-"""Why a view of users who deviate is not attacked."""
-
 BEFOREHAND = ", by what she thinks beforehand,"
 """Where the best guess without messages is by an estimate of P(label | features)."""
 
@@ -109,22 +103,19 @@ def rows_of(
 ) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
     """Attack each view of a run; return what was found, by the view's title, and the rows of all.
 
-    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  The row of a view
-    whose users deviate always does.  ``how``: as for ``leakage.attack``.
+    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  ``how``: as for ``leakage.attack``.
     """
     found: dict[str, LabelInference] = {}
     made = []
     for view in views:
-        if view.users != "curious":
-            made.append(row(view, None, DEVIATING))
-            continue
-
         def tell(label: str, done: int, total: int, title: str = view.title) -> None:
             progress(f"{title}: {label}", done, total)
 
         why = ""
         try:
-            found[view.title] = attack(run, view.name, channels=channels, seed=seed, progress=tell, **how)
+            found[view.title] = attack(
+                run, view.name, users=view.users, channels=channels, seed=seed, progress=tell, **how
+            )
         except InputError as error:
             if must:
                 raise
