@@ -330,8 +330,8 @@ class AttackCommand(TableOptions):
                 raise InputError(f"--attacker {name!r}: must be one of {', '.join(NAMES)}")
         if self.canaries is not None and CANARIES not in (self.attacker or ()):
             raise InputError(
-                f"--canaries {self.canaries:g}: the share of users for --attacker canaries, which is not asked for: add "
-                "that, or leave this out"
+                f"--canaries {self.canaries:g}: the share of users for --attacker canaries, which is not asked for: "
+                "add that, or leave this out"
             )
         canaries.check(self.canaries, trains=True)
         if self.eta == "true" and self.data is not None and self.run is None:

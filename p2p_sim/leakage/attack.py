@@ -35,6 +35,7 @@ from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, P
 from p2p_sim.learning import canaries as planting
 from p2p_sim.learning.canaries import Canaries
 from p2p_sim.observed_view import View
+from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.privacy.table_rows import USERS
 from p2p_sim.progress import Asked, reporter_of, showing
@@ -88,16 +89,9 @@ def attack(
     """
     check_range("confidence", confidence, 0.5, 1, open_high=True)
     check_seed(seed)
-    planting.check(canaries, trains=True)
-    tell = reporter_of(progress) or _silent
     if users not in USERS:
         raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}")
-    planted = planting.of_columns(run.canaries)
-    if canaries is not None and planted is not None:
-        raise InputError(
-            f"canaries = {canaries!r}: the share of a run that is made again, and this run has canaries of its own: "
-            "leave it out"
-        )
+    tell, planted = reporter_of(progress) or _silent, _planted(run, canaries)
     program, taking_part = _program(run, protocol), _people(run)
     people = taking_part if planted is None else replace(taking_part, y=planted.before(taking_part.y))
     gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
@@ -110,19 +104,8 @@ def attack(
     belief = _belief(eta, run, program, people, seed, tell, groups)
     estimated = isinstance(eta, str) and not belief.exact
     within = estimated and groups is not None and not priors.several(groups)
-    own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     before_coins = belief.rows
-    belief = belief if planted is None else belief.tossing(planted.users, planted.label, planted.other)
-    belief = belief.knowing(np.flatnonzero(own), taking_part.y[own])
-    spared = own if planted is None else own | np.isin(np.arange(people.users), planted.users)
-    victims = np.flatnonzero(~spared)
-    if not len(victims):
-        raise InputError(
-            f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
-            if planted is None
-            else f"view = {view!r}: all users of the run look or are canaries, so nobody is left to attack; run with a "
-            "smaller share of canaries"
-        )
+    belief, victims = _informed(belief, taking_part, seen, planted)
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
     baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
     reading = _reading(program, seen, people, users, run)
@@ -133,11 +116,7 @@ def attack(
         program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
     )
     named = [name for name in chosen if name != CANARIES]
-    known = (
-        ATTACKERS
-        if reading is None
-        else deviating.attackers(reading, np.asarray(taking_part.y, np.int64), seed)
-    )
+    known = ATTACKERS if reading is None else deviating.attackers(reading, people.y, seed)
     rows, best = _attacked(named, known, knowledge, table, tell, run, within and not alone)
     if CANARIES in chosen:
         tell("canary attack", len(chosen) - 1, len(chosen))
@@ -148,8 +127,6 @@ def attack(
         gains, table.baseline_least(), run.faults, users,
     )  # fmt: skip
     exact = None if OPTIMAL not in chosen else _by_law(reading, question)
-    implied = next((row.epsilon for row in rows if row.epsilon is not None), None)
-    held = [] if implied is None else [view_bounds.promise(question, implied.delta, implied.sure_delta)]
     return LabelInference(
         view=view,
         users=len(victims),
@@ -159,9 +136,49 @@ def attack(
         confidence=float(confidence),
         groups=table.independent,
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
-        bounds=(*view_bounds.bounds(question), *held),
+        bounds=(*view_bounds.bounds(question), *_promised(question, rows)),
         per_user=None if best is None else _per_user(best, belief, people, victims),
     )
+
+
+def _planted(run: Run, share: float | None) -> Canaries | None:
+    """Return the canaries of a run, None if it had none; raises InputError for a bad ``share``, or one beside them."""
+    planting.check(share, trains=True)
+    planted = planting.of_columns(run.canaries)
+    if share is not None and planted is not None:
+        raise InputError(
+            f"canaries = {share!r}: the share of a run that is made again, and this run has canaries of its own: "
+            "leave it out"
+        )
+    return planted
+
+
+def _informed(
+    belief: Eta, taking_part: Population, seen: View, planted: Canaries | None
+) -> tuple[Eta, npt.NDArray[np.int64]]:
+    """Return what the attacker thinks who knows her own users' labels and who is a canary, and the victims: the rest.
+
+    Raises InputError where nobody is left.
+    """
+    rows = np.arange(taking_part.users)
+    spared = own = np.isin(rows if taking_part.ids is None else taking_part.ids, sorted(seen.coalition.users))
+    if planted is not None:
+        belief = belief.tossing(planted.users, planted.label, planted.other)
+        spared = own | np.isin(rows, planted.users)
+    if spared.all():
+        who, what = (
+            ("look", "name fewer") if planted is None else ("look or are canaries", "take fewer canaries")
+        )
+        raise InputError(
+            f"view = {seen.name!r}: all users of the run {who}, so nobody is left to attack; {what}"
+        )
+    return belief.knowing(np.flatnonzero(own), taking_part.y[own]), np.flatnonzero(~spared)
+
+
+def _promised(question: view_bounds.Question, rows: Sequence[AttackRow]) -> list[Figure]:
+    """Return what the epsilon is held against that guesses of coins imply; nothing where none were guessed."""
+    implied = next((row.epsilon for row in rows if row.epsilon is not None), None)
+    return [] if implied is None else [view_bounds.promise(question, implied.delta, implied.sure_delta)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +231,9 @@ def _reading(
         return error
 
 
-def _by_law(reading: Reading | InputError | None, question: view_bounds.Question) -> advantage.Expected | None:
+def _by_law(
+    reading: Reading | InputError | None, question: view_bounds.Question
+) -> advantage.Expected | None:
     """Return the exact utilities of the best attack; None unless P(y | x) and the law are known."""
     if reading is None:
         return view_bounds.enumerated(question)

@@ -42,7 +42,9 @@ NAMES = {"released": CANARIES, "corrected": f"{CANARIES}, corrected model"}
 NO_MODEL = "canary attack: this run has canaries, but trained no model whose confidences could tell of them"
 
 
-def released_attack(run: Run, view: str, eta: Floats, confidence: float, protocol: Protocol) -> list[AttackRow]:
+def released_attack(
+    run: Run, view: str, eta: Floats, confidence: float, protocol: Protocol
+) -> list[AttackRow]:
     """Return a row for each model that a run with canaries trained: the share of coins that it tells, against 1/2.
 
     ``eta`` (users, k): what the attacker thinks of labels beforehand, which must not know of the coins.  Canaries whom
@@ -126,7 +128,8 @@ def _row(
     gained, ratio = Interval(*(end - 0.5 for end in right)), Interval(*(end / 0.5 for end in right))
     sure_delta = min(delta, (1 - SURE) / (20 * count))
     implied, surely = (
-        one_run_epsilon.of_scores(scores, flipped, at, 1 - c) for at, c in ((delta, confidence), (sure_delta, SURE))
+        one_run_epsilon.of_scores(scores, flipped, at, 1 - c)
+        for at, c in ((delta, confidence), (sure_delta, SURE))
     )
     return AttackRow(
         name, right, intervals.exactly(0.5), gained, ratio, "measured", SOURCE,

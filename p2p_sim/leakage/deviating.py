@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,15 +58,18 @@ def reading_of(
     *Source:* the law of the view, where it is that of one randomized response, or what the mechanism's room registers
     as ``opened``.
     """
-    law = profile(
-        protocol, view.name, population=people, channels=view.channels, users=users, faults=faults
-    )
+    law = profile(protocol, view.name, population=people, channels=view.channels, users=users, faults=faults)
     if law.law is None:
         raise InputError(f"optimal attack: no law of this view is known: {law.why}")
     opened = known(protocol).opened if users == ALL_DEVIATING else None
     channel = None if opened is None or faults is not None else opened(protocol, view.coalition, people)
     response = law.law.response()
-    if channel is None and response is not None and law.basis == "exact" and response[1] == protocol.label_count():
+    if (
+        channel is None
+        and response is not None
+        and law.basis == "exact"
+        and response[1] == protocol.label_count()
+    ):
         keep = 1 / (1 + (response[1] - 1) * float(np.exp(-response[0])))
         k = response[1]
         channel = np.full((k, k), (1 - keep) / (k - 1))
@@ -79,16 +83,18 @@ def reading_of(
 
 
 def attackers(
-    reading: Reading | InputError, y: npt.NDArray[np.int64], seed: int
+    reading: Reading | InputError, y: npt.NDArray[Any], seed: int
 ) -> dict[str, Callable[[Knowledge], Guesses]]:
     """Return the attackers of a view whose users deviate, by name; ``y``: the true labels, to draw what they read."""
 
     def by_law(knowledge: Knowledge) -> Guesses:
         if isinstance(reading, InputError):
             raise reading
-        return reading.guess(knowledge, y, seed)
+        return reading.guess(knowledge, np.asarray(y, np.int64), seed)
 
     def no_model(_knowledge: Knowledge) -> Guesses:
-        raise InputError("simple prediction attack: no run has users or servers who deviate, so there is no model")
+        raise InputError(
+            "simple prediction attack: no run has users or servers who deviate, so there is no model"
+        )
 
     return {PRIOR: prior, SIMPLE: no_model, OPTIMAL: by_law}

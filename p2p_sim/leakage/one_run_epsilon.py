@@ -11,7 +11,7 @@ import numpy.typing as npt
 SOURCE = "Steinke, Nasr, Jagielski 2023 (privacy auditing with one training run), Theorem 5.2"
 
 SHARES = (1.0, 0.5, 0.25, 0.125)
-"""Of the coins, the share that is guessed, the surest ones: the best of these counts, with a share of the error each."""
+"""Of the coins, the share that is guessed, the surest ones: the best of these counts, each with a part of the error."""
 
 _PRECISE = 1e-6
 
@@ -49,7 +49,9 @@ def lower(coins: int, guesses: int, right: int, delta: float, error: float) -> f
         low, high = high, 2 * high
     while high - low > _PRECISE:
         middle = (low + high) / 2
-        low, high = (middle, high) if p_value(coins, guesses, right, middle, delta) <= error else (low, middle)
+        low, high = (
+            (middle, high) if p_value(coins, guesses, right, middle, delta) <= error else (low, middle)
+        )
     return low
 
 

@@ -120,7 +120,9 @@ def promise(question: Question, delta: float, sure_delta: float) -> Figure:
     try:
         law = _law(question)
     except InputError as error:
-        return Figure(math.nan, EPSILON, False, str(error), f"the view's law at delta = {delta:g}", "upper", at)
+        return Figure(
+            math.nan, EPSILON, False, str(error), f"the view's law at delta = {delta:g}", "upper", at
+        )
     if law.law is None:
         return Figure(math.nan, EPSILON, False, law.why, f"the view's law at delta = {delta:g}", "upper", at)
     source = f"the view's law at delta = {delta:g}; {law.source}"
@@ -132,7 +134,9 @@ def promise(question: Question, delta: float, sure_delta: float) -> Figure:
 def _alike(question: Question) -> bool:
     """Whether labels of users whose messages are mixed are alike beyond P(y | x), which no bound allows for."""
     groups = groups_of(question.protocol, question.people)
-    if groups is None or question.exact or question.users != "curious":  # who deviates reads of one label alone
+    if (
+        groups is None or question.exact or question.users != "curious"
+    ):  # who deviates reads of one label alone
         return False
     who = question.victims
     return likeness(question.truth, question.eta[who], groups[who]) > DEVIATIONS

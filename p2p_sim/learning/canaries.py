@@ -1,4 +1,4 @@
-"""Canaries: users of whom a coin flips some labels before a run, so that what its model tells of them can be counted."""
+"""Canaries: users whose label a coin flips or not before a run, so that what its model tells of coins is counted."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ ROLE = "planted canaries"
 
 FEWEST = 2
 
-MODELS = {"released": "the model", "corrected": "the corrected model"}
-"""The models whose confidences are kept, by column: trained on what was released, and corrected for its noise."""
+MODELS = {"released": "accuracy_private", "corrected": "accuracy_corrected"}
+"""The models whose confidences are kept, by column, as ``evaluation.Comparison`` calls them: trained on what was
+released, and corrected for its noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +61,8 @@ class Canaries:
     def note(self) -> str:
         """Return in words how the data differ from those that were given."""
         return (
-            f"{len(self.users):,} of the users are canaries: a coin flipped the labels of {int(self.flipped.sum()):,} of "
-            "them before the run"
+            f"{len(self.users):,} of the users are canaries: a coin flipped the labels of "
+            f"{int(self.flipped.sum()):,} of them before the run"
         )
 
     def columns(self) -> dict[str, Array]:
@@ -105,8 +106,8 @@ def plant(people: Population, labels: int, share: float, seed: int) -> tuple[Pop
     count = round(share * people.users)
     if count < FEWEST:
         raise InputError(
-            f"canaries = {share!r} of {people.users:,} users: that is {count}, and at least {FEWEST} canaries are needed; "
-            "give a larger share"
+            f"canaries = {share!r} of {people.users:,} users: that is {count}, and at least {FEWEST} canaries are "
+            "needed; give a larger share"
         )
     who = np.sort(order(words(seed, stream(ROLE, "user", 0), 0, people.users))[:count])
     flipped = (words(seed, stream(ROLE, "coin", 0), 0, count) >> np.uint64(63)).astype(np.bool_)
@@ -119,8 +120,8 @@ def plant(people: Population, labels: int, share: float, seed: int) -> tuple[Pop
 def confidences(said: Predicted, labels: int) -> npt.NDArray[np.float64]:
     """Return what a model says of m rows as probabilities (m, labels).
 
-    Those of a model that only ranks are its scores' softmax, so that differences of scores are logarithms of odds; those
-    of a model that only decides are 1 and 0.
+    Those of a model that only ranks are its scores' softmax, so that differences of scores are logarithms of odds;
+    those of a model that only decides are 1 and 0.
     """
     if said.probabilities is not None:
         found = np.asarray(said.probabilities, np.float64)

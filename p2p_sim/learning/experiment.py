@@ -329,17 +329,15 @@ def train(
         bags = bag_training.of_run(columns, run.source, people)
         if bags is not None:
             before_coins = replace(people, y=y)
-            comparison = bag_training.compare(before_coins, examples.x_test, examples.y_test, bags, model, asked)
+            comparison = bag_training.compare(
+                before_coins, examples.x_test, examples.y_test, bags, model, asked
+            )
     if comparison is None and people.x is not None and run.notes.get("released"):
         why = label_assignment.NO_FEATURES if fits else label_assignment.OTHER_FEATURES
         run.notes["released"]["untrained"] = why
     comparison = None if comparison is None else evaluation.warned(comparison)
     if planted is not None and asked is not None:
-        said = {"released": "accuracy_private", "corrected": "accuracy_corrected"}
-        labels = 2 if run.source is None else run.source.label_count()
-        run.canaries |= {
-            name: planting.confidences(asked.said[key], labels) for name, key in said.items() if key in asked.said
-        }
+        _keep_confidences(run, asked)
         comparison = None if comparison is None else comparison.with_notes(planted.note())
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
@@ -430,6 +428,14 @@ def _keep(run: Run, planted: planting.Canaries | None) -> None:
     if planted is not None:
         run.canaries = planted.columns()
         run.notes["canaries"] = planted.about()
+
+
+def _keep_confidences(run: Run, asked: evaluation.Asked) -> None:
+    """Keep what the trained models say of the canaries."""
+    labels = 2 if run.source is None else run.source.label_count()
+    for name, key in planting.MODELS.items():
+        if key in asked.said:
+            run.canaries[name] = planting.confidences(asked.said[key], labels)
 
 
 def _with_test(users: int) -> int:

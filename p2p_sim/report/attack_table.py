@@ -103,11 +103,13 @@ def rows_of(
 ) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
     """Attack each view of a run; return what was found, by the view's title, and the rows of all.
 
-    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  ``how``: as for ``leakage.attack``.
+    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.
+    ``how``: as for ``leakage.attack``.
     """
     found: dict[str, LabelInference] = {}
     made = []
     for view in views:
+
         def tell(label: str, done: int, total: int, title: str = view.title) -> None:
             progress(f"{title}: {label}", done, total)
 
@@ -164,7 +166,9 @@ def _of_coins(attacked: Document, one: Document) -> list[str]:
         f"; the law of the view allows {number_text(promise['value'])} ({promise['basis']})"
     )  # fmt: skip
     least = _three_digits(found["value"], math.floor)
-    implies = f"So epsilon of a label is at least {least}" if found["value"] else "That implies no epsilon above 0"
+    implies = (
+        f"So epsilon of a label is at least {least}" if found["value"] else "That implies no epsilon above 0"
+    )
     return [
         f"Of {found['coins']:,} canaries, users whose label a coin flipped or not before the run, the confidences of "
         f"{model} tell {found['right']:,} coins right; guesses without it tell half of them.",
@@ -186,7 +190,11 @@ def _of_best(attacked: Document) -> list[str]:
     if one["basis"] != "exact":
         said.append(_between(attacked, one))
         nothing = one["advantage"]["lower"] == one["advantage"]["upper"] == 0
-        if one["baseline"]["lower"] < one["baseline"]["upper"] and not of_canaries(one["name"]) and not nothing:
+        if (
+            one["baseline"]["lower"] < one["baseline"]["upper"]
+            and not of_canaries(one["name"])
+            and not nothing
+        ):
             said.append(ESTIMATED)
         if _beatable(one) and not of_canaries(one["name"]):
             said.append(_allowed(attacked))

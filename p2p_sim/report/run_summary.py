@@ -202,7 +202,8 @@ def _users(result: Mapping[str, Any]) -> str:
 
 def canaries(planted: Mapping[str, Any]) -> str:
     """Return how many labels a coin flipped before the run, so that these are not the data that were given."""
-    return f"{planted['users']:,} of the users; a coin flipped the labels of {planted['flipped']:,} of them before the run"
+    flipped = f"a coin flipped the labels of {planted['flipped']:,} of them before the run"
+    return f"{planted['users']:,} of the users; {flipped}"
 
 
 def _clusters(result: Mapping[str, Any] | None) -> str:

@@ -42,7 +42,10 @@ def test_canaries_are_a_share_of_whom_a_coin_flips_half(found):
     assert (planted.before(run.population.y) == plain.run.population.y).all()
     assert 20 < planted.flipped.sum() < 71  # of 91 fair coins: 1e-7 at each end
     assert run.notes["canaries"] == {"users": 91, "flipped": int(planted.flipped.sum())}
-    assert f"91 of the users are canaries: a coin flipped the labels of {planted.flipped.sum()}" in found.comparison.note
+    assert (
+        f"91 of the users are canaries: a coin flipped the labels of {planted.flipped.sum()}"
+        in found.comparison.note
+    )
     assert found.comparison.accuracy_true > 0.85  # trained on the labels before the coins
 
 
@@ -86,9 +89,13 @@ def test_what_is_implied_beyond_the_promise_is_a_violation(found):
 @pytest.mark.parametrize("eta", ["knn", "model", "prior"])
 def test_pure_noise_tells_no_coin(eta):
     """Nor does what the attacker thinks beforehand: it is estimated from the labels before the coins."""
-    run = experiment.learn(RandomizedResponse(0.0), "breast-cancer", canaries=1.0, seed=8, model="gaussian-nb").run
+    run = experiment.learn(
+        RandomizedResponse(0.0), "breast-cancer", canaries=1.0, seed=8, model="gaussian-nb"
+    ).run
     people = run.population
-    more = experiment.learn(RandomizedResponse(0.0), "breast-cancer", canaries=0.9, seed=8, model="gaussian-nb").run
+    more = experiment.learn(
+        RandomizedResponse(0.0), "breast-cancer", canaries=0.9, seed=8, model="gaussian-nb"
+    ).run
     for each in (more,):
         told = row(attack(each, eta=eta, attackers=["canaries"], confidence=1 - 1e-9))
         assert told.utility.lower < 0.5 < told.utility.upper
@@ -126,14 +133,18 @@ def test_who_looks_is_no_canary_to_guess(found):
 
 
 def test_a_run_without_a_model_says_so(found):
-    bare = replace(found.run, canaries={k: v for k, v in found.run.canaries.items() if k not in canaries.MODELS})
+    bare = replace(
+        found.run, canaries={k: v for k, v in found.run.canaries.items() if k not in canaries.MODELS}
+    )
     assert "trained no model" in row(attack(bare, eta="prior")).why
 
 
 def test_bags_and_models_that_only_rank_or_decide():
     run = experiment.learn(LabelProportions(bag_size=4), "breast-cancer", canaries=0.1, seed=1).run
     assert run.canaries["released"].shape == (46, 2)
-    ranks = experiment.learn(RandomizedResponse(6.0), "breast-cancer", canaries=0.1, seed=1, model="linear-svc").run
+    ranks = experiment.learn(
+        RandomizedResponse(6.0), "breast-cancer", canaries=0.1, seed=1, model="linear-svc"
+    ).run
     assert np.allclose(ranks.canaries["released"].sum(axis=1), 1)
     decides = canaries.confidences(Predicted(np.array([0, 2]), None), 3)
     assert decides.tolist() == [[1, 0, 0], [0, 0, 1]]
@@ -152,20 +163,20 @@ def test_synthetic_users_have_canaries_too():
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.5, True, "half", float("nan")])
 def test_shares_out_of_range(share):
-    with pytest.raises(InputError, match="canaries = .*above 0 and at most 1"):
+    with pytest.raises(InputError, match=r"canaries = .*above 0 and at most 1"):
         experiment.learn(RandomizedResponse(1.0), "breast-cancer", canaries=share)
 
 
 def test_canaries_need_a_model_and_two_users(found):
-    with pytest.raises(InputError, match="canaries = 0.1: .*trains none"):
+    with pytest.raises(InputError, match=r"canaries = 0.1: .*trains none"):
         experiment.learn(RandomizedResponse(1.0), "breast-cancer", canaries=0.1, model="none")
-    with pytest.raises(InputError, match="canaries = 0.1: .*trains none"):
+    with pytest.raises(InputError, match=r"canaries = 0.1: .*trains none"):
         experiment.simulate(RandomizedResponse(1.0), 100, canaries=0.1)
     with pytest.raises(InputError, match="that is 0, and at least 2 canaries"):
         experiment.learn(RandomizedResponse(1.0), "breast-cancer", canaries=1e-4)
-    with pytest.raises(InputError, match="canaries = 0.1: .*canaries of its own"):
+    with pytest.raises(InputError, match=r"canaries = 0.1: .*canaries of its own"):
         attack(found.run, canaries=0.1)
-    with pytest.raises(InputError, match="canaries = 2: must be a share"):
+    with pytest.raises(InputError, match=r"canaries = 2: must be a share"):
         attack(found.run, canaries=2)
 
 
@@ -180,7 +191,10 @@ def test_the_share_of_a_run_that_is_made_again():
 
 def tail(guesses: int, right: int, share: Fraction) -> Fraction:
     return sum(
-        (Fraction(comb(guesses, k)) * share**k * (1 - share) ** (guesses - k) for k in range(right, guesses + 1)),
+        (
+            Fraction(comb(guesses, k)) * share**k * (1 - share) ** (guesses - k)
+            for k in range(right, guesses + 1)
+        ),
         Fraction(0),
     )
 
@@ -201,7 +215,9 @@ def test_the_lower_bound_inverts_the_p_value():
     low = one_run_epsilon.lower(100, 100, 90, 1e-6, 0.05)
     assert one_run_epsilon.p_value(100, 100, 90, low, 1e-6) == pytest.approx(0.05, abs=1e-5)
     assert one_run_epsilon.lower(100, 100, 50, 1e-6, 0.05) == 0
-    assert one_run_epsilon.lower(100, 100, 100, 0.0, 0.05) == pytest.approx(-np.log(0.05 ** -0.01 - 1), abs=1e-5)
+    assert one_run_epsilon.lower(100, 100, 100, 0.0, 0.05) == pytest.approx(
+        -np.log(0.05**-0.01 - 1), abs=1e-5
+    )
 
 
 def test_randomized_response_is_not_beaten_and_a_program_that_lies_less_is():
@@ -215,5 +231,3 @@ def test_randomized_response_is_not_beaten_and_a_program_that_lies_less_is():
             above[epsilon] += one_run_epsilon.of_scores(said, flipped, 0.0, 0.05, shares=(1.0,)) > 1.0
     assert above[1.0] <= 42
     assert above[2.0] > 350
-
-

@@ -64,7 +64,9 @@ def test_a_server_who_deviates_opens_each_value(people, epsilon):
     twice the advantage."""
     protocol = SecureAggregation(bag_size=10, epsilon=epsilon)
     even = np.full((USERS, 2), 0.5)
-    channel = known(protocol).opened(protocol, p2p_sim.coalition.Coalition.parse("aggregator", protocol.roles()), people)
+    channel = known(protocol).opened(
+        protocol, p2p_sim.coalition.Coalition.parse("aggregator", protocol.roles()), people
+    )
     law = privacy.profile(protocol, "aggregator", population=people, users="all deviating")
     gained = by_enumeration(even[:1], channel).advantage[0]
     assert gained == pytest.approx(law.delta(0.0) / 2, abs=1e-9)
@@ -91,7 +93,10 @@ def test_where_the_law_is_of_no_single_answer_the_attack_says_so(people):
     assert "not that of one answer of each victim" in rows(found)["optimal"].why
     assert [bound.holds for bound in found.bounds if "Theorem 2" in bound.source]
     joined = p2p_sim.learning.experiment.simulate(NetworkShuffle(1.0, 3), 60, graph="complete", seed=1)
-    assert "not that of one answer" in rows(attack(joined, "learner+user", users="deviating", eta="prior"))["optimal"].why
+    assert (
+        "not that of one answer"
+        in rows(attack(joined, "learner+user", users="deviating", eta="prior"))["optimal"].why
+    )
     run = p2p_sim.run(PeerToPeer(0.1), people, seed=5, digest=False, faults=["loss=0.1"])
     assert rows(attack(run, "user", users="deviating", eta="prior"))["optimal"].basis == "refused"
     with pytest.raises(InputError, match="users = 'wild': must be one of curious, deviating, all deviating"):

@@ -34,7 +34,10 @@ class Predicted:
         """Return what is said of the first rows, and of the others."""
         ends = slice(first), slice(first, None)
         one, other = (
-            Predicted(self.y[rows], *(None if each is None else each[rows] for each in (self.probabilities, self.scores)))
+            Predicted(
+                self.y[rows],
+                *(None if each is None else each[rows] for each in (self.probabilities, self.scores)),
+            )
             for rows in ends
         )
         return one, other
