@@ -220,9 +220,9 @@ class AttackCommand(TableOptions):
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
         asked = read_as_run(self, self.run or "", run)
         again = gathered(asked, run.source, about.get("split_seed", run.seed), progress)[0].population
-        planted = canaries.of_columns(run.canaries)
-        before = people.y if planted is None else planted.before(people.y)
-        if not np.array_equal(again.y, before) or not np.array_equal(again.sizes, people.sizes):
+        given = canaries.as_given(run)
+        assert given is not None
+        if not np.array_equal(again.y, given.y) or not np.array_equal(again.sizes, people.sizes):
             made = shlex.join(run.notes.get("command", ()))
             raise InputError(
                 f"--data {self.data}: these are not the users of run {self.run!r}; give the data, and the options that "

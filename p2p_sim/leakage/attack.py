@@ -93,7 +93,8 @@ def attack(
         raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}")
     tell, planted = reporter_of(progress) or _silent, _planted(run, canaries)
     program, taking_part = _program(run, protocol), _people(run)
-    people = taking_part if planted is None else replace(taking_part, y=planted.before(taking_part.y))
+    people = planting.as_given(run)
+    assert people is not None
     gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
     worth = advantage.utility_name(utility, gains)
     tell(f"view of {view}", 0, 0)

@@ -13,6 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.learning.training.metrics import Predicted
+from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -77,6 +78,12 @@ def of_columns(columns: Mapping[str, Array]) -> Canaries | None:
         return None
     own = (columns[name] for name in ("user", "label", "other", "flipped"))
     return Canaries(*own, {name: columns[name] for name in MODELS if name in columns})
+
+
+def as_given(run: RunRecord) -> Population | None:
+    """Return the users of a run with their labels before the coins; None if they were not kept."""
+    people, planted = run.population, of_columns(run.canaries)
+    return people if people is None or planted is None else replace(people, y=planted.before(people.y))
 
 
 def check(share: float | None, trains: bool) -> None:
