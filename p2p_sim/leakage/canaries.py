@@ -60,12 +60,12 @@ def released_attack(
     planted = planting.of_columns(run.canaries)
     if planted is None or not planted.confidences:
         raise InputError(NO_MODEL)
-    others = ~np.isin(planted.users, sorted(who.users))
-    if int(others.sum()) < planting.FEWEST:
-        raise InputError(f"canary attack: view {view!r} leaves {int(others.sum())} canaries; 2 are needed")
+    others = planted.some(~np.isin(planted.users, sorted(who.users)))
+    if len(others.users) < planting.FEWEST:
+        raise InputError(f"canary attack: view {view!r} leaves {len(others.users)} canaries; 2 are needed")
     return [
-        _row(NAMES[name], planted, said, eta, confidence, delta_of(run), others)
-        for name, said in planted.confidences.items()
+        _row(NAMES[name], others, said, eta, confidence, delta_of(run))
+        for name, said in others.confidences.items()
     ]
 
 
@@ -110,20 +110,12 @@ def canary_attack(
 
 
 def _row(
-    name: str,
-    planted: Canaries,
-    said: Floats,
-    eta: Floats,
-    confidence: float,
-    delta: float,
-    of: npt.NDArray[np.bool_] | slice = slice(None),
+    name: str, planted: Canaries, said: Floats, eta: Floats, confidence: float, delta: float
 ) -> AttackRow:
-    """Return the row of one model; ``said`` (m, k): its confidences; ``of``: the canaries that are guessed."""
-    users, label, other, flipped = (
-        each[of] for each in (planted.users, planted.label, planted.other, planted.flipped)
-    )
-    scores = _odds(said[of], label, other) - _odds(eta[users], label, other)
-    count, hits = len(users), int((_lower_half(scores) == flipped).sum())
+    """Return the row of one model; ``said`` (m, k): its confidences; ``eta`` (users, k)."""
+    label, other, flipped = planted.label, planted.other, planted.flipped
+    scores = _odds(said, label, other) - _odds(eta[planted.users], label, other)
+    count, hits = len(flipped), int((_lower_half(scores) == flipped).sum())
     right, sure = (intervals.of_share(hits, count, c) for c in (confidence, SURE))
     gained, ratio = Interval(*(end - 0.5 for end in right)), Interval(*(end / 0.5 for end in right))
     sure_delta = min(delta, (1 - SURE) / (20 * count))

@@ -25,7 +25,7 @@ from p2p_sim.learning.training.losses import law_of
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
-from p2p_sim.privacy.bounds.bound import Figure
+from p2p_sim.privacy.bounds.bound import Basis, Figure
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import label_noise
 from p2p_sim.privacy.setting import LEARNER
@@ -126,7 +126,7 @@ def promise(question: Question, delta: float, sure_delta: float) -> Figure:
     if law.law is None:
         return Figure(math.nan, EPSILON, False, law.why, f"the view's law at delta = {delta:g}", "upper", at)
     source = f"the view's law at delta = {delta:g}; {law.source}"
-    basis = law.basis if law.basis in ("exact", "upper") else "claimed"
+    basis: Basis = "exact" if law.basis == "exact" else "upper" if law.basis == "upper" else "claimed"
     value, sure = (float(law.epsilon_bracket(each).upper) for each in (delta, sure_delta))
     return Figure(value, EPSILON, True, "", source, basis, at | {"sure": sure})
 

@@ -42,6 +42,11 @@ class Canaries:
     flipped: npt.NDArray[np.bool_]
     confidences: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
 
+    def some(self, kept: npt.NDArray[np.bool_]) -> Canaries:
+        """Return those canaries that a mask (m,) keeps."""
+        said = {name: rows[kept] for name, rows in self.confidences.items()}
+        return Canaries(self.users[kept], self.label[kept], self.other[kept], self.flipped[kept], said)
+
     def before(self, y: Array) -> Array:
         """Return labels ``y`` (n,) of all users as they were before the coins."""
         return self._with(y, self.label)
@@ -76,8 +81,8 @@ def of_columns(columns: Mapping[str, Array]) -> Canaries | None:
     """Return the canaries that a run keeps; None of a run without."""
     if not columns:
         return None
-    own = (columns[name] for name in ("user", "label", "other", "flipped"))
-    return Canaries(*own, {name: columns[name] for name in MODELS if name in columns})
+    said = {name: columns[name] for name in MODELS if name in columns}
+    return Canaries(columns["user"], columns["label"], columns["other"], columns["flipped"], said)
 
 
 def as_given(run: RunRecord) -> Population | None:

