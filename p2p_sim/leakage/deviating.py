@@ -29,7 +29,7 @@ HOW = "what who deviates reads of each victim in turn, drawn by the law: no run 
 class Reading:
     """What a view whose users deviate reads of each victim alone.
 
-    ``channel`` (k, m): P(outcome | label); ``source``: of its law.
+    ``channel`` (k, m): P(outcome | label), of one outcome where she reads nothing; ``source``: of its law.
     """
 
     channel: Floats
@@ -45,7 +45,9 @@ class Reading:
         outcome = np.minimum((drawn[:, None] >= ends[y]).sum(axis=1), self.channel.shape[1] - 1)
         joint = knowledge.eta * self.channel[:, outcome].T
         posterior = joint / joint.sum(axis=1, keepdims=True)
-        return Guesses(decide(posterior, knowledge.utility), posterior, f"{HOW}; {self.source}")
+        silent = self.channel.shape[1] == 1
+        source = f"{HOW}; {self.source}"
+        return Guesses(decide(posterior, knowledge.utility), posterior, source, silent=silent)
 
 
 def reading_of(
@@ -61,6 +63,8 @@ def reading_of(
     law = profile(protocol, view.name, population=people, channels=view.channels, users=users, faults=faults)
     if law.law is None:
         raise InputError(f"optimal attack: no law of this view is known: {law.why}")
+    if law.law.pure() == 0:
+        return Reading(np.ones((protocol.label_count(), 1)), law.source)
     opened = known(protocol).opened if users == ALL_DEVIATING else None
     channel = None if opened is None or faults is not None else opened(protocol, view.coalition, people)
     response = law.law.response()

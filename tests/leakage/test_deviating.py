@@ -12,6 +12,7 @@ from p2p_sim import InputError, Population, privacy
 from p2p_sim.leakage.advantage import by_enumeration, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.eta import synthetic
+from p2p_sim.learning import experiment
 from p2p_sim.privacy import registry
 from p2p_sim.privacy.bounds import unified2023
 from p2p_sim.privacy.registry import known
@@ -92,11 +93,13 @@ def test_where_the_law_is_of_no_single_answer_the_attack_says_so(people):
     found = table(SecureAggregation(bag_size=10, epsilon=1.0), people, "aggregator+3*user")
     assert "not that of one answer of each victim" in rows(found)["optimal"].why
     assert [bound.holds for bound in found.bounds if "Theorem 2" in bound.source]
-    joined = p2p_sim.learning.experiment.simulate(NetworkShuffle(1.0, 3), 60, graph="complete", seed=1)
+    joined = experiment.simulate(NetworkShuffle(1.0, 3), 60, graph="complete", seed=1)
     assert (
         "not that of one answer"
         in rows(attack(joined, "learner+user", users="deviating", eta="prior"))["optimal"].why
     )
+    alone = attack(joined, "user", users="deviating", eta="prior")
+    assert rows(alone)["optimal"].advantage == (0, 0, 0)  # every report is sealed for the learner
     run = p2p_sim.run(PeerToPeer(0.1), people, seed=5, digest=False, faults=["loss=0.1"])
     assert rows(attack(run, "user", users="deviating", eta="prior"))["optimal"].basis == "refused"
     with pytest.raises(InputError, match="users = 'wild': must be one of curious, deviating, all deviating"):
