@@ -34,7 +34,10 @@ SHARE = 0.05
 DELTA = 1e-6
 """Of the implied epsilon, where the run does not say of which its promises are."""
 
-SOURCE = "Esmaeili et al. 2021, section 5 (black-box attack on canaries); Clopper and Pearson 1934"
+SOURCE = (
+    "Esmaeili et al. 2021, section 5 (black-box attack on canaries); Clopper and Pearson 1934; the implied epsilon: "
+    f"{one_run_epsilon.SOURCE}"
+)
 
 NAMES = {"released": CANARIES, "corrected": f"{CANARIES}, corrected model"}
 """What the rows of the run's own models are called, by the column of their confidences."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from p2p_sim.backends.layout import no_graph
 from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
+from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
@@ -381,6 +382,8 @@ def simulate(
             f"share = {share!r}: the share of label 1 of two, and the protocol handles {labels} labels: give that "
             f"of each, shares= (--shares), {labels} numbers that sum to 1"
         )
+    if share is not None:
+        check_range("share", share, 0, 1)
     seed = seeds.chosen(seed)
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
