@@ -23,6 +23,7 @@ import p2p_sim
 from p2p_sim.backends import ray_probe as addressing
 from p2p_sim.backends import ray_session, ray_start
 from tests.contract.cases import POPULATIONS, PROTOCOLS
+from tests.processes import ended
 
 pytestmark = pytest.mark.ray
 
@@ -210,10 +211,11 @@ def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path
 
     def shell(code: str) -> subprocess.CompletedProcess[str]:
         code = program + code.replace("HEAD", "127.0.0.1").replace("6379", port)
-        with subprocess.Popen(
+        started = subprocess.Popen(
             ["bash", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
             env=environment, start_new_session=True,
-        ) as started:  # fmt: skip
+        )  # fmt: skip
+        with ended(started):
             sessions.append(started.pid)
             out, err = started.communicate(timeout=300)
         return subprocess.CompletedProcess(code, started.returncode, out, err)

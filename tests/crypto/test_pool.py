@@ -20,6 +20,7 @@ from p2p_sim.crypto.keys import SimulationKeys
 from p2p_sim.crypto.prg import masks
 from p2p_sim.crypto.rates import measure
 from p2p_sim.crypto.seal import open_all, seal_all
+from tests.processes import ended
 
 pytestmark = pytest.mark.slow
 
@@ -186,7 +187,7 @@ def test_workers_end_with_their_parent(stop, tmp_path):
         "import numpy as np; from p2p_sim.crypto.pool import spread; from tests.crypto.test_pool import slow; "
         f"spread(slow, {str(tmp_path).encode()!r}, np.arange(400_000), workers=2)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE) as parent:
+    with ended(subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE)) as parent:
         assert eventually(lambda: len(list(tmp_path.iterdir())) == 2)
         parent.send_signal(stop)
         _, told = parent.communicate(timeout=20)

@@ -93,7 +93,9 @@ class Server(ThreadingTCPServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread could be started
+        except (
+            Exception
+        ):  # no thread could be started; where Ctrl-C comes meanwhile, one was, and makes room itself
             self._free.release()
             raise
 

@@ -19,6 +19,7 @@ import pytest
 
 from p2p_sim import cli as program
 from tests.cli.conftest import cli  # noqa: F401
+from tests.processes import ended
 from tests.render.web.conftest import make
 
 pytestmark = pytest.mark.slow
@@ -35,7 +36,7 @@ def start(folder, *words):
 
 def test_it_serves_until_it_is_interrupted(tmp_path):
     make("peers").save(tmp_path / "run")
-    with start(tmp_path / "run") as serving:
+    with ended(start(tmp_path / "run")) as serving:
         url = serving.stdout.readline().strip()
         with urllib.request.urlopen(url + "api/overview", timeout=30) as answer:
             assert json.load(answer)["protocol"] == "PeerToPeer"
@@ -47,7 +48,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path):
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
 def test_without_file_descriptors_it_waits_and_serves_again(tmp_path):
     make("peers").save(tmp_path / "run")
-    with start(tmp_path / "run") as serving:
+    with ended(start(tmp_path / "run")) as serving:
         url = serving.stdout.readline().strip()
         with urllib.request.urlopen(url + "api/lanes", timeout=60) as answer:  # all is read and imported
             assert answer.status == 200
@@ -84,7 +85,7 @@ def test_a_port_is_taken_and_one_in_use_named(tmp_path):
         busy.bind(("127.0.0.1", 0))
         busy.listen()
         port = busy.getsockname()[1]
-        with start(tmp_path / "run", "--port", str(port)) as serving:
+        with ended(start(tmp_path / "run", "--port", str(port))) as serving:
             out, err = serving.communicate(timeout=60)
     assert (serving.returncode, out) == (2, "")
     assert f"port {port} is in use: choose another by --port" in err

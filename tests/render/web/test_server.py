@@ -12,6 +12,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from socketserver import ThreadingMixIn
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -270,6 +271,25 @@ def test_a_connection_too_many_is_refused_until_there_is_room(runs, monkeypatch)
             assert time.monotonic() < until
             time.sleep(0.05)
         assert ask(server)[0] == 200
+
+
+def test_ctrl_c_is_heard_where_an_answer_is_done_already(runs, monkeypatch):
+    """It may come while the thread that answers is started; it was lost where that thread was quick."""
+
+    def interrupted(self, *given):
+        begin(self, *given)
+        until = time.monotonic() + 20
+        while self._free._value < server_module.MOST:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    begin = ThreadingMixIn.process_request
+    monkeypatch.setattr(ThreadingMixIn, "process_request", interrupted)
+    with serving(Answers(runs, VIEWERS)) as server:
+        socket.create_connection(server.server_address[:2]).close()
+        with pytest.raises(KeyboardInterrupt):
+            server.handle_request()
 
 
 def test_a_damaged_run_is_named_and_the_server_goes_on(tmp_path):
