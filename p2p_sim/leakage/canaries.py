@@ -74,7 +74,8 @@ def released_attack(
 
 def delta_of(run: Run) -> float:
     """Return the delta of the run's own promises, or ``DELTA``."""
-    return float((run.notes.get("privacy") or {}).get("delta") or DELTA)
+    kept = run.notes.get("privacy")
+    return float(kept["delta"]) if isinstance(kept, dict) and "delta" in kept else DELTA
 
 
 def canary_attack(

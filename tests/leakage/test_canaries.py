@@ -86,6 +86,19 @@ def test_what_is_implied_beyond_the_promise_is_a_violation(found):
     assert "implied epsilon" in str(violations(replace(table, bounds=(claimed,)))[0])
 
 
+def test_a_program_that_lies_less_than_its_law_says_is_found(found):
+    """The broken twin: what was released at epsilon = 6 is held against the law of epsilon = 1/2."""
+    claims = attack(found.run, eta="prior", attackers=["canaries"], protocol=RandomizedResponse(0.5))
+    assert "implied epsilon" in " ".join(str(each) for each in violations(claims))
+
+
+def test_the_delta_of_the_run_is_that_of_the_epsilon(found):
+    run = replace(found.run, notes=found.run.notes | {"privacy": {"delta": 0.0}})
+    table = attack(run, eta="prior", attackers=["canaries"])
+    assert row(table).epsilon.delta == 0
+    assert table.bounds[-1].value == pytest.approx(6.0, rel=1e-12)
+
+
 @pytest.mark.parametrize("eta", ["knn", "model", "prior"])
 def test_pure_noise_tells_no_coin(eta):
     """Nor does what the attacker thinks beforehand: it is estimated from the labels before the coins."""
