@@ -159,7 +159,7 @@ class Beliefs:
         self._make_room(cluster)
         clusters = len(self.weight)
         prior = self.table()[:-1] if self.told_yet else np.full((clusters, k), 1 / k)
-        counts = np.zeros(clusters * k)
+        counts: Array = np.zeros(clusters * k)
         step = max(AT_ONCE, clusters * k)
         for low in range(0, len(y), step):
             few = slice(low, low + step)

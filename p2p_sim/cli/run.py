@@ -440,7 +440,7 @@ class RunCommand(TableOptions):
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:
             numbers_of("--shares", self.shares)
-        self._check_canaries()
+        self._check_model()
         backends.Settings(
             self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
         )
@@ -456,9 +456,17 @@ class RunCommand(TableOptions):
         if self.address is not None:
             ray_probe.probe(self.address)
 
-    def _check_canaries(self) -> None:
-        """Check that canaries are a share of the users, and that there will be a model to tell of them."""
+    def _check_model(self) -> None:
+        """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
+
+        What that model imports is then found, and noted for a run that goes on.
+        """
         from p2p_sim.learning import canaries, experiment
 
+        if self.model is not None and ":" in self.model:
+            from p2p_sim.learning.training import models
+
+            with terminal.stdout_to_stderr():  # modules that are imported may print
+                models.make(self.model)
         has_features = self.data is not None or bool(self.features)
         canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

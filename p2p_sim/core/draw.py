@@ -185,8 +185,8 @@ class Draw:
         """
         key, layout = self._key(name), self._layout(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        several = times is not None and layout is not None and self._row(layout) is None
-        if values is not None and several and self.observer is None:
+        seen = values is None or self.observer is not None
+        if not seen and times is not None and layout is not None and self._row(layout) is None:
             found = self.compute.several_looked_up(table, values, self.seed, key, self.ids, times)
             return PerMessage(found, layout)
         drawn = self._observed(name, self._picked(table, key, layout, times), layout)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas
 import pytest
 
+from p2p_sim.rundir import run_directory
+
 RUN = ("run", "randomized-response", "--data", "breast-cancer", "--epsilon", "6", "--seed", "3")
 OWN = """
 import numpy as np
@@ -99,6 +101,11 @@ def test_what_is_wrong_is_said_by_name(cli, own: None) -> None:
         assert (done.status, done.out) == (2, "")
         assert said in done.err
         assert not Path("bad").exists()
+    few = cli(*RUN, "--canaries", "1e-4", "--plan")
+    assert (few.status, "that is 0, and at least 2 canaries are needed" in few.err) == (2, True)
+    assert cli(*RUN, "--canaries", "0.1", "--plan").status == 0
+    stored = cli("run", "randomized-response", "--population", "shards", "--canaries", "0.1")
+    assert (stored.status, "this one trains none" in stored.err) == (2, True)
     synthetic = ("randomized-response", "--epsilon", "1", "--users", "100")
     assert "trains none" in cli("run", *synthetic, "--canaries", "0.1").err
     done = cli("attack", *synthetic, "--canaries", "0.1")
@@ -110,3 +117,27 @@ def test_without_the_population_no_canary_is_kept(cli, tmp_path: Path) -> None:
     assert made.status == 0
     assert not (tmp_path / "bare" / "canaries.parquet").exists()
     assert cli("attack", "--run", "bare").status == 2
+
+
+def test_a_run_that_was_cut_off_goes_on_with_its_canaries_and_its_model(
+    cli, tmp_path: Path, own: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*RUN, "--model", "my_learners:ByHeart", "--canaries", "0.2", "--attack")
+    assert cli(*words, "--out", "whole").status == 0
+
+    def stop(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_directory, "text_of", stop)  # canaries.parquet is there by then
+        assert cli(*words, "--out", "cut").status == 130
+    assert [each.name for each in next(tmp_path.glob("cut.partial-*")).iterdir()] == ["asked.json"]
+    (tmp_path / "my_learners.py").write_text(OWN.replace("Classifier(1)", "Classifier(3)"))
+    refused = cli("run", "--resume", "cut")
+    assert (refused.status, "my_learners.py differs" in refused.err) == (2, True), refused.err
+    (tmp_path / "my_learners.py").write_text(OWN)
+    assert "contradicts run" in cli("run", "--resume", "cut", "--canaries", "0.3").err
+    done = cli("run", "--resume", "cut")
+    assert done.status == 0, done.err
+    whole, cut = (pandas.read_parquet(tmp_path / name / "canaries.parquet") for name in ("whole", "cut"))
+    pandas.testing.assert_frame_equal(whole, cut, check_exact=True)

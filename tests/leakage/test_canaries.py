@@ -75,6 +75,17 @@ def test_the_models_of_the_run_are_attacked(found):
     assert not np.isin(planted.users, table.per_user.user).any()
 
 
+def test_canaries_are_no_victims_of_an_attacker_of_ones_own(found):
+    run, planted = found.run, canaries.of_columns(found.run.canaries)
+
+    def knows_all_but_the_coins(_knowledge):
+        return planted.before(run.population.y).astype(np.int64)
+
+    own, *of_canaries = attack(run, eta="prior", attackers=["canaries", knows_all_but_the_coins]).rows
+    assert (own.name, own.utility.value) == ("knows_all_but_the_coins", 1.0)
+    assert [each.name for each in of_canaries] == ["canaries", "canaries, corrected model"]
+
+
 def test_what_is_implied_beyond_the_promise_is_a_violation(found):
     table = attack(found.run, eta="prior", attackers=["canaries"])
     (promise,) = [bound for bound in table.bounds if bound.quantity.startswith("epsilon")]
