@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pandas
 import pytest
 
+from p2p_sim.core import module_finder
 from p2p_sim.rundir import run_directory
 
 RUN = ("run", "randomized-response", "--data", "breast-cancer", "--epsilon", "6", "--seed", "3")
@@ -119,6 +121,12 @@ def test_without_the_population_no_canary_is_kept(cli, tmp_path: Path) -> None:
     assert cli("attack", "--run", "bare").status == 2
 
 
+def as_a_fresh_process() -> None:
+    """Forget the modules of one's own that were imported."""
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, module_finder.Own)]
+    sys.modules.pop("my_learners", None)
+
+
 def test_a_run_that_was_cut_off_goes_on_with_its_canaries_and_its_model(
     cli, tmp_path: Path, own: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,15 +136,18 @@ def test_a_run_that_was_cut_off_goes_on_with_its_canaries_and_its_model(
     def stop(*_given: object) -> None:
         raise KeyboardInterrupt
 
+    as_a_fresh_process()
     with monkeypatch.context() as patch:
         patch.setattr(run_directory, "text_of", stop)  # canaries.parquet is there by then
         assert cli(*words, "--out", "cut").status == 130
     assert [each.name for each in next(tmp_path.glob("cut.partial-*")).iterdir()] == ["asked.json"]
-    (tmp_path / "my_learners.py").write_text(OWN.replace("Classifier(1)", "Classifier(3)"))
+    (tmp_path / "my_learners.py").write_text(OWN.replace("Classifier(1)", "Classifier(33)"))
+    as_a_fresh_process()
     refused = cli("run", "--resume", "cut")
     assert (refused.status, "my_learners.py differs" in refused.err) == (2, True), refused.err
     (tmp_path / "my_learners.py").write_text(OWN)
     assert "contradicts run" in cli("run", "--resume", "cut", "--canaries", "0.3").err
+    as_a_fresh_process()
     done = cli("run", "--resume", "cut")
     assert done.status == 0, done.err
     whole, cut = (pandas.read_parquet(tmp_path / name / "canaries.parquet") for name in ("whole", "cut"))
