@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from p2p_sim import cli as program
+from p2p_sim.core import module_finder
 
 PROGRESS = re.compile(r"^.* \[[0-9]+ s\]\n", re.MULTILINE)
 """A line that says how far long work is; on a busy machine anything is long."""
@@ -33,7 +36,17 @@ class Done:
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
+def own_modules() -> Iterator[None]:
+    """What a test finds of modules of its own, no later test finds: to a run that goes on it would be other code."""
+    before = module_finder.opened()
+    yield
+    sys.meta_path[:] = [
+        each for each in sys.meta_path if not isinstance(each, module_finder.Own) or each in before
+    ]
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys, own_modules):
     monkeypatch.chdir(tmp_path)
 
     def run(*words: object) -> Done:
