@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,18 +35,9 @@ class Done:
 
 
 @pytest.fixture
-def own_modules() -> Iterator[None]:
-    """What a test finds of modules of its own, no later test finds: to a run that goes on it would be other code."""
-    before = module_finder.opened()
-    yield
-    sys.meta_path[:] = [
-        each for each in sys.meta_path if not isinstance(each, module_finder.Own) or each in before
-    ]
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch, capsys, own_modules):
+def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    before = module_finder.opened()
 
     def run(*words: object) -> Done:
         capsys.readouterr()
@@ -55,7 +45,10 @@ def cli(tmp_path, monkeypatch, capsys, own_modules):
         captured = capsys.readouterr()
         return Done(status, captured.out, PROGRESS.sub("", captured.err))
 
-    return run
+    yield run
+    sys.meta_path[:] = [  # to a run that goes on in a later test, modules of one's own were other code
+        each for each in sys.meta_path if not isinstance(each, module_finder.Own) or each in before
+    ]
 
 
 def below(folder: Path) -> dict[str, bytes | None]:
