@@ -68,8 +68,9 @@ def evaluate(
 
     Columns: ``protocol``, ``parameter[NAME]``, ``data``, ``examples`` (exact, as given, or what is not as published),
     ``content`` (SHA-256 of all examples as they are read), ``users``, ``class_shares`` (of the users, of each label),
-    ``clusters``, ``faults``, ``model``, ``seed``, ``split_seed``; ``delta``, ``includes`` (what epsilon is of), and of
-    each view ``epsilon_nats[VIEW]`` (missing where it is refused), ``basis[VIEW]`` and ``assumes[VIEW]``;
+    ``canaries`` (where there are some), ``clusters``, ``faults``, ``model``, ``seed``, ``split_seed``; ``delta``,
+    ``includes`` (what epsilon is of), and of each view ``epsilon_nats[VIEW]`` (missing where it is refused),
+    ``basis[VIEW]`` and ``assumes[VIEW]``;
     ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]``, ``log_loss_nats[WHICH]``,
     ``calibration_error[WHICH]`` and ``rarest_recall[WHICH]`` (of the class with the fewest test rows) of the model that
     was trained on what was "released", the "corrected" one, the one trained on the "true" labels and the "constant"
@@ -182,6 +183,7 @@ def _setting(protocol: Protocol, run: Run, model: str, of_what: Mapping[str, str
         **of_what,
         "users": people.users,
         "class_shares": " ".join(f"{share:.4f}" for share in counts / people.users),
+        **({"canaries": run.notes["canaries"]["users"]} if run.canaries else {}),
         "clusters": 0 if people.clusters is None else len(people.sizes),
         "faults": "" if run.faults is None else ", ".join(run.faults.texts()),
         "model": model,

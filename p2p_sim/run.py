@@ -66,6 +66,7 @@ class Run(Summary):
     ``work``: cryptographic operations by (role, round, name), the names of ``p2p_sim.crypto.rates.Rates``; ``most``: of
     each (kind, round), the most that one user sent and received, None if not asked for.
     ``crypto``: "real" or "modelled".  ``seed_source``: "fresh", "given", or None where that is not known.
+    ``canaries``: users whose label a coin flipped or not before the run, as columns; see ``learning.canaries``.
     ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 
@@ -91,6 +92,7 @@ class Run(Summary):
     work: dict[tuple[str, int, str], int] = field(default_factory=dict)
     most: Most | None = None
     seed_source: str | None = seeds.GIVEN
+    canaries: dict[str, Array] = field(default_factory=dict)
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:

@@ -110,7 +110,14 @@ class AttackCommand(TableOptions):
         texts(
             REQUEST,
             "Only this attacker: prior, simple-prediction, optimal, canaries, or one of your own, MODULE:FUNCTION; "
-            "default all shipped ones but canaries.  May be repeated.",
+            "default all shipped ones, but canaries only of a run that has some.  May be repeated.",
+        ),
+    ] = None
+    canaries: Annotated[
+        float | None,
+        ratio(
+            REQUEST,
+            "Share of the users who are canaries where the protocol runs again for --attacker canaries; default 0.05.",
         ),
     ] = None
     channels: Channels = "plain"
@@ -211,6 +218,7 @@ class AttackCommand(TableOptions):
         import numpy as np
 
         from p2p_sim.cli.users import gathered
+        from p2p_sim.learning import canaries
 
         people, about = run.population, run.notes.get("data") or {}
         assert run.source is not None
@@ -218,8 +226,9 @@ class AttackCommand(TableOptions):
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
         asked = read_as_run(self, self.run or "", run)
         examples, _ = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
-        again = examples.population
-        if not np.array_equal(again.y, people.y) or not np.array_equal(again.sizes, people.sizes):
+        again, given = examples.population, canaries.as_given(run)
+        assert given is not None
+        if not np.array_equal(again.y, given.y) or not np.array_equal(again.sizes, people.sizes):
             made = shlex.join(run.notes.get("command", ()))
             raise InputError(
                 f"--data {self.data}: these are not the users of run {self.run!r}; give the data, and the options that "
@@ -274,6 +283,7 @@ class AttackCommand(TableOptions):
             "protocol": protocol.command_name(), "parameters": values, "defaults": list(defaults),
             "data": None if data is None else data["name"], "eta": self.eta, "utility": self.utility,
             "confidence": self.confidence, "seed": run.seed,
+            **_with_canaries(run),
             "channels": self.channels, "command": shlex.join(self._repeat_command(protocol)),
         }  # fmt: skip
 
@@ -309,7 +319,7 @@ class AttackCommand(TableOptions):
         found, document["views"] = attack_table.rows_of(
             run, views, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
             attackers=self.attacker, confidence=self.confidence, seed=self.attack_seed, channels=self.channels,
-            held_out=held_out,
+            held_out=held_out, canaries=self.canaries,
         )  # fmt: skip
         return found
 
@@ -317,8 +327,10 @@ class AttackCommand(TableOptions):
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim.coalition import CHANNELS
         from p2p_sim.core.population import check_seed
+        from p2p_sim.leakage.advantage import CANARIES
         from p2p_sim.leakage.attack import NAMES
         from p2p_sim.leakage.attacker_names import named
+        from p2p_sim.learning import canaries
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")
@@ -334,6 +346,12 @@ class AttackCommand(TableOptions):
             elif name not in NAMES:
                 own = "one of your own, MODULE:FUNCTION"
                 raise InputError(f"--attacker {name!r}: must be one of {', '.join(NAMES)}, or {own}")
+        if self.canaries is not None and CANARIES not in (self.attacker or ()):
+            raise InputError(
+                f"--canaries {self.canaries:g}: the share of users for --attacker canaries, which is not asked for: "
+                "add that, or leave this out"
+            )
+        canaries.check(self.canaries, trains=True)
         if self.eta == "true" and self.data is not None and self.run is None:
             raise InputError(
                 "--eta true: nobody knows by which P(label | features) the labels of data were drawn; give --eta knn, "
@@ -354,9 +372,17 @@ class AttackCommand(TableOptions):
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
 
 
+def _with_canaries(run: Run) -> dict[str, str]:
+    """Say of a run with canaries that its labels are not those of the data."""
+    from p2p_sim.learning import canaries
+
+    planted = canaries.of_columns(run.canaries)
+    return {} if planted is None else {"canaries": planted.note()}
+
+
 def _by_option(message: str) -> str:
     """Return what the package says of an argument, with the option's name in place of the argument's."""
-    return re.sub(r"^(eta|utility|confidence) = '?([^':]*)'?:", r"--\1 \2:", message)
+    return re.sub(r"^(eta|utility|confidence|canaries) = '?([^':]*)'?:", r"--\1 \2:", message)
 
 
 def _some(found: Collection[Any], option: str) -> None:

@@ -91,6 +91,14 @@ class RunCommand(TableOptions):
     model: Annotated[
         str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
+    canaries: Annotated[
+        float | None,
+        ratio(
+            REAL_DATA,
+            "Share of the users of whom a coin flips the label or not before the run, for an attack on the trained "
+            "model; default none.",
+        ),
+    ] = None
     users: Users = None
     population: Annotated[
         str | None,
@@ -306,6 +314,7 @@ class RunCommand(TableOptions):
     def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
         """Print what the run will take; raises InputError if it cannot fit."""
         from p2p_sim.cli import run_plan
+        from p2p_sim.learning import canaries
         from p2p_sim.plan import Crowd
 
         with terminal.stdout_to_stderr(), run_plan.cluster(self):
@@ -314,6 +323,8 @@ class RunCommand(TableOptions):
                 crowd = Crowd.stored(self._stored())
             if crowd is None:
                 crowd = Crowd.of(self._people(protocol), protocol)
+            if self.canaries is not None:
+                canaries.count_of(self.canaries, crowd.users)
             plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
         sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
         plan.check()
@@ -342,7 +353,7 @@ class RunCommand(TableOptions):
             self, "backend", "shards", "blocks", "threads", "address", "seed", "trace", "crypto"
         )
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
-        plan |= {"out": draft, "log": None if self.log is None else log}
+        plan |= {"out": draft, "log": None if self.log is None else log} | set_options(self, "canaries")
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
             people["shares"] = self.label_shares()
@@ -429,6 +440,7 @@ class RunCommand(TableOptions):
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:
             numbers_of("--shares", self.shares)
+        self._check_model()
         backends.Settings(
             self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
         )
@@ -443,3 +455,18 @@ class RunCommand(TableOptions):
             channels.parse(channel)
         if self.address is not None:
             ray_probe.probe(self.address)
+
+    def _check_model(self) -> None:
+        """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
+
+        What that model imports is then found, and noted for a run that goes on.
+        """
+        from p2p_sim.learning import canaries, experiment
+
+        if self.model is not None and ":" in self.model:
+            from p2p_sim.learning.training import models
+
+            with terminal.stdout_to_stderr():  # modules that are imported may print
+                models.make(self.model)
+        has_features = self.data is not None or bool(self.features)
+        canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

@@ -8,6 +8,7 @@ rows of ``eta`` as nodes of a quadrature and their weights), and by simulation, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +33,9 @@ ADVANTAGE = "attack advantage"
 UTILITY = "attack utility (1 - expected loss)"
 """The quantity of those that bound a utility."""
 
+EPSILON = "epsilon of a label (nats)"
+"""The quantity of the promise that the epsilon is held against which guesses of coins imply."""
+
 CANARIES = "canaries"
 
 ANYBODY = "whoever is attacked"
@@ -45,6 +49,11 @@ SURE = 1 - FALSE_ALARM
 
 PROVEN = ("exact", "upper")
 """Bases of bounds that no attack may exceed; a claim may be wrong itself."""
+
+
+def of_canaries(name: str) -> bool:
+    """Whether a row of this name is of planted users, by any model."""
+    return name == CANARIES or name.startswith(f"{CANARIES}, ")
 
 
 def utility_matrix(utility: Any, shares: Floats) -> Floats:
@@ -302,7 +311,7 @@ class Violation(NamedTuple):
     def __str__(self) -> str:
         of, found = _bounded(self.row, self.bound)
         return (
-            f"{self.row.name}: {of} {found.value:.4g}, at least {found.lower:.4g}, is above {self.bound.value:.4g} "
+            f"{self.row.name}: {of} {found.value:.4g}, at least {found.lower:.4g}, is above {_limit(self.bound):.4g} "
             f"({self.bound.source})"
         )
 
@@ -334,25 +343,32 @@ def _above(found: LabelInference, bases: Sequence[str]) -> list[Violation]:
         if row.basis != "refused"
         for bound in found.bounds
         if bound.basis in bases and _concerns(bound, row)
-        and _least(row, bound) > bound.value + 1e-9
+        and _least(row, bound) > _limit(bound) + 1e-9
     ]  # fmt: skip
 
 
 def _concerns(bound: Figure, row: AttackRow) -> bool:
     """Whether a bound holds and says something of a row; canaries are no users of the population."""
-    return (
-        bound.holds
-        and bound.quantity in (ADVANTAGE, UTILITY)
-        and (row.name != CANARIES or ANYBODY in bound.parameters)
-    )
+    if bound.quantity == EPSILON:
+        return bound.holds and row.epsilon is not None
+    whom = not of_canaries(row.name) or ANYBODY in bound.parameters
+    return bound.holds and bound.quantity in (ADVANTAGE, UTILITY) and whom
+
+
+def _limit(bound: Figure) -> float:
+    """Return what a row's least is held against: of an epsilon, that at the delta at which the row's is sure."""
+    return bound.parameters.get("sure", bound.value) if bound.quantity == EPSILON else bound.value
 
 
 def _bounded(row: AttackRow, bound: Figure) -> tuple[str, Interval]:
+    if bound.quantity == EPSILON:
+        assert row.epsilon is not None
+        return "implied epsilon", Interval(row.epsilon.sure, row.epsilon.value, math.inf)
     return ("advantage", row.advantage) if bound.quantity == ADVANTAGE else ("utility", row.utility)
 
 
 def _least(row: AttackRow, bound: Figure) -> float:
     of, found = _bounded(row, bound)
-    if row.least is None:
+    if row.least is None or bound.quantity == EPSILON:
         return found.lower
     return row.least.advantage if of == "advantage" else row.least.utility

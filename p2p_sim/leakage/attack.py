@@ -14,20 +14,25 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage import advantage, intervals, view_bounds
+from p2p_sim.leakage import advantage, deviating, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
 from p2p_sim.leakage.attacker_names import OPTIMAL, SHIPPED, OwnAttacker, named
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
-from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.canaries import SHARE, canary_attack, released_attack
 from p2p_sim.leakage.dependence import groups_of
+from p2p_sim.leakage.deviating import Reading, reading_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.held_out import from_others
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
+from p2p_sim.learning import canaries as planting
+from p2p_sim.learning.canaries import Canaries
 from p2p_sim.learning.data.description import ids_among
 from p2p_sim.observed_view import View
+from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.setting import LEARNER
+from p2p_sim.privacy.table_rows import USERS
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
@@ -52,6 +57,8 @@ def attack(
     channels: str = "plain",
     protocol: Protocol | None = None,
     held_out: Population | None = None,
+    canaries: float | None = None,
+    users: str = "curious",
     progress: Asked = None,
 ) -> LabelInference:
     """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
@@ -64,10 +71,14 @@ def attack(
     ``Eta``, which also says whether labels were really drawn by it.
     ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess, or a matrix u(guess, truth) (k, k) of finite
     numbers of at least 0.  ``attackers``: some of ``NAMES``, and functions of one's own, or their names,
-    "module:function" (``attacker_names``); None: all of ``NAMES`` but
-    "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
+    "module:function" (``attacker_names``); None: all of ``NAMES``, but "canaries" only where the run had canaries
+    and the learner looks: otherwise it runs the protocol again, with the share ``canaries`` of the users, by default
+    0.05.  One that needs what the view does not contain has a row "refused".
+    Canaries of the run are no victims of the others, who know what the labels were before the coins.
     ``held_out``: people who are not in the run, such as a test part; where the users of the run are one crowd, whose
     messages tell of everybody's labels, "knn", "model" and "prior" are estimated from their labels instead.
+    ``users``: "deviating", or "all deviating", as in ``privacy.profile``: no run has any, so what they read of each
+    victim is drawn by the law of the view, where it is known and is of one answer of hers.
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
 
@@ -77,42 +88,44 @@ def attack(
     """
     check_range("confidence", confidence, 0.5, 1, open_high=True)
     check_seed(seed)
-    tell = reporter_of(progress) or _silent
-    chosen = _chosen(attackers)
-    program, people = _program(run, protocol), _people(run)
+    if users not in USERS:
+        raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}")
+    tell, planted = reporter_of(progress) or _silent, _planted(run, canaries)
+    program, taking_part = _program(run, protocol), _people(run)
+    people = planting.as_given(run)
+    assert people is not None
     gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
     worth = advantage.utility_name(utility, gains)
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
+    chosen = _chosen(attackers, planted is not None and LEARNER in seen.coalition.servers)
     tell("estimating P(y | x)", 0, 0)
     groups = groups_of(program, people)
-    crowd = groups is not None and not priors.several(groups)
-    belief = _of_others(eta, run, program, people, seed, held_out) if crowd else None
-    within = crowd and belief is None and isinstance(eta, str)
-    if belief is None:
-        belief = _belief(eta, run, program, people, seed, tell, groups)
-    within = within and not belief.exact
-    own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
-    belief = belief.knowing(np.flatnonzero(own), people.y[own])
-    victims = np.flatnonzero(~own)
-    if not len(victims):
-        raise InputError(
-            f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
-        )
+    belief, within = _believed(eta, run, program, people, seed, tell, groups, held_out)
+    before_coins = belief.rows
+    belief, victims = _informed(belief, taking_part, seen, planted)
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
     baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
-    table = _Table(people, victims, gains, baseline, confidence, groups)
+    reading = _reading(program, seen, people, users, run)
+    alone = isinstance(reading, Reading)
+    table = _Table(people, victims, gains, baseline, confidence, None if alone else groups)
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
     knowledge = Knowledge(
         program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
     )
-    rows, best = _attacked(chosen, knowledge, table, tell, run, seed, within)
+    asked = {name: attacker for name, attacker in chosen.items() if attacker is not None}
+    if reading is not None:
+        asked = deviating.attackers(asked, reading, people.y, seed)
+    rows, best = _attacked(asked, knowledge, table, tell, run, within and not alone)
+    if CANARIES in chosen:
+        tell("canary attack", len(chosen) - 1, len(chosen))
+        rows += _of_canaries(run, knowledge, people, before_coins, table.confidence, seed, planted, canaries)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
         program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, worth,
-        gains, table.baseline_least(), run.faults,
+        gains, table.baseline_least(), run.faults, users,
     )  # fmt: skip
-    exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
+    exact = None if OPTIMAL not in chosen else _by_law(reading, question)
     return LabelInference(
         view=view,
         users=len(victims),
@@ -122,9 +135,49 @@ def attack(
         confidence=float(confidence),
         groups=table.independent,
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
-        bounds=view_bounds.bounds(question),
+        bounds=(*view_bounds.bounds(question), *_promised(question, rows)),
         per_user=None if best is None else _per_user(best, belief, people, victims),
     )
+
+
+def _planted(run: Run, share: float | None) -> Canaries | None:
+    """Return the canaries of a run, None if it had none; raises InputError for a bad ``share``, or one beside them."""
+    planting.check(share, trains=True)
+    planted = planting.of_columns(run.canaries)
+    if share is not None and planted is not None:
+        raise InputError(
+            f"canaries = {share!r}: the share of a run that is made again, and this run has canaries of its own: "
+            "leave it out"
+        )
+    return planted
+
+
+def _informed(
+    belief: Eta, taking_part: Population, seen: View, planted: Canaries | None
+) -> tuple[Eta, npt.NDArray[np.int64]]:
+    """Return what the attacker thinks who knows her own users' labels and who is a canary, and the victims: the rest.
+
+    Raises InputError where nobody is left.
+    """
+    rows = np.arange(taking_part.users)
+    spared = own = np.isin(rows if taking_part.ids is None else taking_part.ids, sorted(seen.coalition.users))
+    if planted is not None:
+        belief = belief.tossing(planted.users, planted.label, planted.other)
+        spared = own | np.isin(rows, planted.users)
+    if spared.all():
+        who, what = (
+            ("look", "name fewer") if planted is None else ("look or are canaries", "take fewer canaries")
+        )
+        raise InputError(
+            f"view = {seen.name!r}: all users of the run {who}, so nobody is left to attack; {what}"
+        )
+    return belief.knowing(np.flatnonzero(own), taking_part.y[own]), np.flatnonzero(~spared)
+
+
+def _promised(question: view_bounds.Question, rows: Sequence[AttackRow]) -> list[Figure]:
+    """Return what the epsilon is held against that guesses of coins imply; nothing where none were guessed."""
+    implied = next((row.epsilon for row in rows if row.epsilon is not None), None)
+    return [] if implied is None else [view_bounds.promise(question, implied.delta, implied.sure_delta)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,26 +218,44 @@ class _Table:
         )  # fmt: skip
 
 
+def _reading(
+    program: Protocol, seen: View, people: Population, users: str, run: Run
+) -> Reading | InputError | None:
+    """Return what a view whose users deviate reads of each victim, or why that is not known; None of others."""
+    if users == "curious":
+        return None
+    try:
+        return reading_of(program, seen, people, users, run.faults)
+    except InputError as error:
+        return error
+
+
+def _by_law(
+    reading: Reading | InputError | None, question: view_bounds.Question
+) -> advantage.Expected | None:
+    """Return the exact utilities of the best attack; None unless P(y | x) and the law are known."""
+    if reading is None:
+        return view_bounds.enumerated(question)
+    if isinstance(reading, InputError) or not question.exact:
+        return None
+    return advantage.by_enumeration(question.eta[question.victims], reading.channel, question.gains)
+
+
 def _attacked(
-    chosen: Mapping[str, Attacker | None],
+    chosen: Mapping[str, Attacker],
     knowledge: Knowledge,
     table: _Table,
     tell: Progress,
     run: Run,
-    seed: int,
     within: bool,
 ) -> tuple[list[AttackRow], Guesses | None]:
     """Return the rows of the attackers, and the guesses of the optimal one, the only one to use messages and give a
     posterior."""
     rows: list[AttackRow] = []
     best: Guesses | None = None
-    whom = knowledge.protocol, table.people, knowledge.view.name
     for i, (name, attacker) in enumerate(chosen.items()):
         tell(f"{name} attack", i, len(chosen))
         try:
-            if attacker is None:
-                rows.append(canary_attack(run, *whom, knowledge.eta, table.confidence, seed))
-                continue
             guesses = attacker(knowledge)
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
@@ -201,10 +272,34 @@ def _attacked(
     return rows, best
 
 
-def _chosen(attackers: Sequence[str | OwnAttacker] | None) -> dict[str, Attacker | None]:
-    """Return the attackers by name, the shipped ones first; None stands for the canaries, who are no such function."""
+def _of_canaries(
+    run: Run,
+    knowledge: Knowledge,
+    people: Population,
+    eta: Floats,
+    confidence: float,
+    seed: int,
+    planted: Canaries | None,
+    share: float | None,
+) -> list[AttackRow]:
+    """Return the rows of the canary attack: on the run's own models, or on one of a run that is made again."""
+    protocol, view = knowledge.protocol, knowledge.view.name
+    try:
+        if planted is not None:
+            return released_attack(run, view, eta, confidence, protocol)
+        again = SHARE if share is None else share
+        return [canary_attack(run, protocol, people, view, knowledge.eta, confidence, seed, again)]
+    except InputError as error:
+        return [advantage.refused(CANARIES, str(error))]
+
+
+def _chosen(attackers: Sequence[str | OwnAttacker] | None, canaries: bool) -> dict[str, Attacker | None]:
+    """Return the attackers by name, the shipped ones first; None stands for the canaries, who are no such function.
+
+    ``canaries``: whether these are there where nobody is named.
+    """
     if attackers is None:
-        return dict(SHIPPED)
+        return {**SHIPPED, CANARIES: None} if canaries else dict(SHIPPED)
     given = [attackers] if isinstance(attackers, str) or callable(attackers) else list(attackers)
     unknown = [each for each in given if isinstance(each, str) and ":" not in each and each not in NAMES]
     if unknown or not given:
@@ -241,6 +336,25 @@ def _people(run: Run) -> Population:
 
 def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
     return returned_by_learner(run) if LEARNER in seen.coalition.servers else None
+
+
+def _believed(
+    eta: str | Floats | Eta,
+    run: Run,
+    program: Protocol,
+    people: Population,
+    seed: int,
+    tell: Progress,
+    groups: npt.NDArray[np.int64] | None,
+    held_out: Population | None,
+) -> tuple[Eta, bool]:
+    """Return what attackers think of labels before messages, and whether it is estimated ``WITHIN`` one crowd."""
+    crowd = groups is not None and not priors.several(groups)
+    outside = _of_others(eta, run, program, people, seed, held_out) if crowd else None
+    if outside is not None:
+        return outside, False
+    belief = _belief(eta, run, program, people, seed, tell, groups)
+    return belief, crowd and isinstance(eta, str) and not belief.exact
 
 
 def _belief(

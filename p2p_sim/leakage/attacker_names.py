@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.leakage.advantage import CANARIES
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, optimal, prior, simple_prediction
 
 PRIOR, SIMPLE, OPTIMAL = "prior", "simple-prediction", "optimal"
@@ -42,7 +43,7 @@ def named(given: str | OwnAttacker) -> tuple[str, Attacker]:
         raise InputError(
             f"attacker {name!r} is {function!r}; needed is a function of leakage.attackers.Knowledge"
         )
-    if name in SHIPPED:
+    if name in SHIPPED or name == CANARIES:
         raise InputError(f"attacker {name!r}: a shipped one is called so; give the function another name")
     return name, _Own(name, function)
 

@@ -1,8 +1,10 @@
 """The canary attack: whose label was flipped, as the confidences of a released model tell.
 
-The protocol runs again with users of whom some, the canaries, flip their label or not by a coin.  The attacker knows
-who they are, their labels before the coin, and the model that is trained on what was released: she guesses which coins
-fell on "flip".  Whatever labels and features are, half of these guesses are right without the model.
+Of some users, the canaries, a coin flips the label or not before the protocol runs.  The attacker knows who they are,
+their labels before the coin, and the model that is trained on what was released: she guesses which coins fell on
+"flip".  Whatever labels and features are, half of these guesses are right without the model.
+
+Where the run itself had canaries, the model is that of the run.  Otherwise the protocol runs once more.
 """
 
 from __future__ import annotations
@@ -15,19 +17,65 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.random_words import order, stream, words
-from p2p_sim.leakage import intervals
+from p2p_sim.core.random_words import stream, words
+from p2p_sim.leakage import intervals, one_run_epsilon
 from p2p_sim.leakage.advantage import CANARIES, SURE
 from p2p_sim.leakage.attackers import returned_by_learner, says
-from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, Least
+from p2p_sim.leakage.label_inference import AttackRow, Floats, ImpliedEpsilon, Interval, Least
+from p2p_sim.learning import canaries as planting
+from p2p_sim.learning.canaries import Canaries
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
 
 SHARE = 0.05
-"""Of the users, who are canaries, unless another is given."""
+"""Of the users, who are canaries where the protocol runs again, unless another is given."""
 
-SOURCE = "Esmaeili et al. 2021, section 5 (black-box attack on canaries); Clopper and Pearson 1934"
+DELTA = 1e-6
+"""Of the implied epsilon, where the run does not say of which its promises are."""
+
+SOURCE = (
+    "Esmaeili et al. 2021, section 5 (black-box attack on canaries); Clopper and Pearson 1934; the implied epsilon: "
+    f"{one_run_epsilon.SOURCE}"
+)
+
+NAMES = {"released": CANARIES, "corrected": f"{CANARIES}, corrected model"}
+"""What the rows of the run's own models are called, by the column of their confidences."""
+
+NO_MODEL = "canary attack: this run has canaries, but trained no model whose confidences could tell of them"
+
+
+def released_attack(
+    run: Run, view: str, eta: Floats, confidence: float, protocol: Protocol
+) -> list[AttackRow]:
+    """Return a row for each model that a run with canaries trained: the share of coins that it tells, against 1/2.
+
+    ``eta`` (users, k): what the attacker thinks of labels beforehand, which must not know of the coins.  Canaries whom
+    the view itself looks through are left out.  Guesses are made as in ``canary_attack``.  Raises InputError where the
+    view has no learner, and for a run that trained no model, or has fewer than 2 canaries left.
+
+    *Source:* Esmaeili et al. 2021, section 5; Steinke, Nasr, Jagielski 2023 (the implied epsilon).
+    *Assumes:* as ``canary_attack``.
+    """
+    who = run.view(view, protocol=protocol).coalition
+    if LEARNER not in who.servers:
+        raise InputError(f"canary attack: needs the model of the learner; view {view!r} has no learner")
+    planted = planting.of_columns(run.canaries)
+    if planted is None or not planted.confidences:
+        raise InputError(NO_MODEL)
+    others = planted.some(~np.isin(planted.users, sorted(who.users)))
+    if len(others.users) < planting.FEWEST:
+        raise InputError(f"canary attack: view {view!r} leaves {len(others.users)} canaries; 2 are needed")
+    return [
+        _row(NAMES[name], others, said, eta, confidence, delta_of(run))
+        for name, said in others.confidences.items()
+    ]
+
+
+def delta_of(run: Run) -> float:
+    """Return the delta of the run's own promises, or ``DELTA``."""
+    kept = run.notes.get("privacy")
+    return float(kept["delta"]) if isinstance(kept, dict) and "delta" in kept else DELTA
 
 
 def canary_attack(
@@ -54,31 +102,36 @@ def canary_attack(
         raise InputError(f"canary attack: needs what the learner returned; view {view!r} has no learner")
     if people.x is None:
         raise InputError("canary attack: needs features, and these users have none")
-    count = round(share * people.users)
-    if not 0 < share <= 1 or count < 2:
-        raise InputError(
-            f"share = {share!r} of {people.users:,} users: needs 2 canaries at least, and a share of at most 1"
-        )
-    who = np.sort(order(words(seed, stream("attack", "canary", 0), 0, people.users))[:count])
-    flipped = (words(seed, stream("attack", "coin", 0), 0, count) >> np.uint64(63)).astype(np.bool_)
-    truth = np.asarray(people.y, np.int64)[who]
-    others = words(seed, stream("attack", "other", 0), 0, count) % np.uint64(eta.shape[1] - 1)
-    other = (truth + 1 + others.astype(np.int64)) % eta.shape[1]
-    y = people.y.copy()
-    y[who] = np.where(flipped, other, truth).astype(y.dtype)
+    labels = eta.shape[1]
+    users, planted = planting.plant(people, labels, share, seed)
     again = start(
-        protocol, replace(people, y=y), seed=int(words(seed, stream("attack", "run", 0), 0, 1)[0]), digest=False,
+        protocol, users, seed=int(words(seed, stream("attack", "run", 0), 0, 1)[0]), digest=False,
         faults=run.faults, crypto=run.crypto, progress=False,
     )  # fmt: skip
-    model = says(
-        protocol, replace(people, y=np.zeros_like(y), secret={}), returned_by_learner(again), eta.shape[1]
-    )
-    guess = _lower_half(_odds(model[who], truth, other) - _odds(eta[who], truth, other))
-    hits = int((guess == flipped).sum())
+    public = replace(people, y=np.zeros_like(people.y), secret={})
+    model = says(protocol, public, returned_by_learner(again), labels)
+    return _row(CANARIES, planted, model[planted.users], eta, confidence, delta_of(run))
+
+
+def _row(
+    name: str, planted: Canaries, said: Floats, eta: Floats, confidence: float, delta: float
+) -> AttackRow:
+    """Return the row of one model; ``said`` (m, k): its confidences; ``eta`` (users, k)."""
+    label, other, flipped = planted.label, planted.other, planted.flipped
+    scores = _odds(said, label, other) - _odds(eta[planted.users], label, other)
+    count, hits = len(flipped), int((_lower_half(scores) == flipped).sum())
     right, sure = (intervals.of_share(hits, count, c) for c in (confidence, SURE))
     gained, ratio = Interval(*(end - 0.5 for end in right)), Interval(*(end / 0.5 for end in right))
-    least = Least(sure.lower, sure.lower - 0.5)
-    return AttackRow(CANARIES, right, intervals.exactly(0.5), gained, ratio, "measured", SOURCE, least=least)
+    sure_delta = min(delta, (1 - SURE) / (20 * count))
+    implied, surely = (
+        one_run_epsilon.of_scores(scores, flipped, at, 1 - c)
+        for at, c in ((delta, confidence), (sure_delta, SURE))
+    )
+    return AttackRow(
+        name, right, intervals.exactly(0.5), gained, ratio, "measured", SOURCE,
+        least=Least(sure.lower, sure.lower - 0.5),
+        epsilon=ImpliedEpsilon(implied, delta, surely, sure_delta, count, hits, one_run_epsilon.SOURCE),
+    )  # fmt: skip
 
 
 def _odds(chances: Floats, truth: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> Floats:

@@ -74,6 +74,13 @@ class Eta:
         if self.from_half is not None:
             object.__setattr__(self, "from_half", checked(self.from_half))
 
+    def tossing(self, users: npt.NDArray[np.int64], label: npt.NDArray[Any], other: npt.NDArray[Any]) -> Eta:
+        """Return the same where a fair coin chose between two labels of some users (rows), and is not known."""
+        one, two = (np.eye(self.rows.shape[1])[np.asarray(each, np.int64)] for each in (label, other))
+        rows = self.rows.copy()
+        rows[users] = (one + two) / 2
+        return replace(self, rows=rows)
+
     def knowing(self, users: npt.NDArray[np.int64], y: npt.NDArray[Any]) -> Eta:
         """Return the same where the labels ``y`` of some users (rows) are known for sure."""
         if not len(users):

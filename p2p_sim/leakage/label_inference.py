@@ -29,6 +29,24 @@ class Least(NamedTuple):
 
 
 @dataclass(frozen=True)
+class ImpliedEpsilon:
+    """The epsilon (nats) at ``delta`` that guesses of coins imply at least, of one label that is replaced.
+
+    ``value``: at the table's confidence.  ``sure``: at ``advantage.SURE`` and a smaller delta, ``sure_delta``, for one
+    as large as an error so small hides whatever is guessed.  ``coins``: how many there were, ``right``: how many were
+    guessed right when all were guessed.
+    """
+
+    value: float
+    delta: float
+    sure: float
+    sure_delta: float
+    coins: int
+    right: int
+    source: str
+
+
+@dataclass(frozen=True)
 class AttackRow:
     """One attacker, held against the best guess from public data alone, by her P(y | x).
 
@@ -37,7 +55,8 @@ class AttackRow:
     ``ratio``: utility / baseline.  ``basis``: "exact" by a law or an enumeration, "measured" on messages, with the
     confidence of the table; "lower" where the attack leaves out part of what the view shows; "refused" with ``why``,
     and then the numbers are NaN.  ``source``: paper and theorem.
-    ``least``: what bounds are held against; None: the lower ends themselves, as of exact rows.
+    ``least``: what bounds are held against; None: the lower ends themselves, as of exact rows.  ``epsilon``: what
+    guesses of coins imply; None where no coins are guessed.
     """
 
     name: str
@@ -49,6 +68,7 @@ class AttackRow:
     source: str
     why: str = ""
     least: Least | None = None
+    epsilon: ImpliedEpsilon | None = None
 
 
 @dataclass(frozen=True, eq=False)

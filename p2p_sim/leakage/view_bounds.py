@@ -17,7 +17,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import intervals, renyi
-from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
+from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, EPSILON, SURE, Expected, by_enumeration
 from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
@@ -60,7 +60,7 @@ class Question:
     ``exact``: whether labels were drawn by ``eta``; ``alike``: whether that tells no two users apart; ``features``:
     whether the attacker knows any.  ``baseline``: the lower end of the utility of the best guess without messages,
     under 0/1 utility, by an interval that is ``advantage.SURE``: a lower one makes bounds larger, so that they err to
-    the safe side.
+    the safe side.  ``users``: whether those who look deviate, as ``privacy.profile`` takes it.
     """
 
     protocol: Protocol
@@ -75,6 +75,7 @@ class Question:
     gains: Floats
     baseline: float
     faults: Faults | None
+    users: str = "curious"
 
     @property
     def truth(self) -> npt.NDArray[np.int64]:
@@ -93,7 +94,8 @@ class Question:
     def learner_alone(self) -> bool:
         """Whether the learner is all that looks, and nothing goes wrong on the way to it."""
         who = self.view.coalition
-        return who.servers == {LEARNER} and not who.users and not who.wire and self.faults is None
+        alone = who.servers == {LEARNER} and not who.users and not who.wire
+        return alone and self.faults is None and self.users == "curious"
 
 
 def bounds(question: Question) -> tuple[Figure, ...]:
@@ -116,10 +118,34 @@ def bounds(question: Question) -> tuple[Figure, ...]:
     return (*found, *divergences) if law.law is not None else (_no_law(law.why), *found)
 
 
+def promise(question: Question, delta: float, sure_delta: float) -> Figure:
+    """Return the epsilon at ``delta`` of the view's law, rounded outward: what coins that are guessed are held against.
+
+    Its parameter ``sure`` is that at ``sure_delta``.
+
+    *Source:* the law of the view; a model that is trained on what it saw shows no more.
+    """
+    at = {"delta": delta}
+    try:
+        law = _law(question)
+    except InputError as error:
+        return Figure(
+            math.nan, EPSILON, False, str(error), f"the view's law at delta = {delta:g}", "upper", at
+        )
+    if law.law is None:
+        return Figure(math.nan, EPSILON, False, law.why, f"the view's law at delta = {delta:g}", "upper", at)
+    source = f"the view's law at delta = {delta:g}; {law.source}"
+    basis: Basis = "exact" if law.basis == "exact" else "upper" if law.basis == "upper" else "claimed"
+    value, sure = (float(law.epsilon_bracket(each).upper) for each in (delta, sure_delta))
+    return Figure(value, EPSILON, True, "", source, basis, at | {"sure": sure})
+
+
 def _alike(question: Question) -> bool:
     """Whether labels of users whose messages are mixed are alike beyond P(y | x), which no bound allows for."""
     groups = groups_of(question.protocol, question.people)
-    if groups is None or question.exact:
+    if (
+        groups is None or question.exact or question.users != "curious"
+    ):  # who deviates reads of one label alone
         return False
     who = question.victims
     return likeness(question.truth, question.eta[who], groups[who]) > DEVIATIONS
@@ -158,6 +184,7 @@ def _law(question: Question) -> PrivacyProfile:
         view.name,
         population=question.people,
         channels=view.channels,
+        users=question.users,
         faults=question.faults,
     )
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2p_sim.backends.layout import no_graph
 from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
-from p2p_sim.core.argument_checks import check_whole
+from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
@@ -23,6 +23,7 @@ from p2p_sim.core.population import MAX_USERS, Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
 from p2p_sim.core.unmade import SyntheticUsers, Unmade
+from p2p_sim.learning import canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
 from p2p_sim.learning.training import (
@@ -165,6 +166,7 @@ def learn(
     split_seed: int | None = None,
     classes: list[str] | None = None,
     reading: Reading = PLAIN,
+    canaries: float | None = None,
     progress: Asked = None,
     **how: Any,
 ) -> Result:
@@ -173,10 +175,13 @@ def learn(
     ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``,
     ``test``: see ``gather``; ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend,
     shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run and graph; None draws one.  ``split_seed``: of
-    test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.  The
-    results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
+    test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.
+    ``canaries``: the share of users of whom a coin, drawn by ``seed``, flips the label or not before the run, see
+    ``canaries.plant``; what the trained models say of them is kept in ``run.canaries``.  The results also go into
+    ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     tell = reporter_of(progress)
+    planting.check(canaries, model != NO_MODEL)
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
     check(protocol, graph)
@@ -197,11 +202,13 @@ def learn(
     begin, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied
     people, about = join(protocol, examples.population, graph, seed, tell, rows=examples.rows, total=total)
+    people, planted = planting.planted(people, protocol.label_count(), canaries, seed)
     examples = replace(examples, population=people)
     phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
     phases |= {} if about is None else {"graph": time.perf_counter() - begin}
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     run.notes.update(examples.about, graph=about, released=released(run))
+    planting.keep(run, planted)
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     comparison = None if model == NO_MODEL else train(run, examples, model, tell)
     return Result(run, examples, comparison)
@@ -318,23 +325,32 @@ def train(
     before = time.perf_counter()
     (progress or _silent)(f"training {model}", 0, 0)
     columns, people = label_assignment.returned(run), examples.population
-    comparison = None
+    comparison, planted = None, planting.of_columns(run.canaries)
+    y, asked = people.y, None
+    if planted is not None and people.x is not None:
+        y, asked = planted.before(people.y), evaluation.Asked(people.x[planted.users])
     pairs = label_assignment.pairs(columns, people)
     fits = pairs is None or pairs.fits(people)
     if people.x is not None and pairs is not None and fits:
         comparison = evaluation.compare(
-            people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model, pairs.x
+            people.x, y, examples.x_test, examples.y_test, pairs.users, pairs.y, model, pairs.x, asked
         )
         comparison = replace(comparison, note=pairs.note).with_notes(comparison.note)
-        comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test)
+        comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test, asked)
     elif people.x is not None:
         bags = bag_training.of_run(columns, run.source, people)
         if bags is not None:
-            comparison = bag_training.compare(people, examples.x_test, examples.y_test, bags, model)
+            before_coins = replace(people, y=y)
+            comparison = bag_training.compare(
+                before_coins, examples.x_test, examples.y_test, bags, model, asked
+            )
     if comparison is None and people.x is not None and run.notes.get("released"):
         why = label_assignment.NO_FEATURES if fits else label_assignment.OTHER_FEATURES
         run.notes["released"]["untrained"] = why
     comparison = None if comparison is None else evaluation.warned(comparison)
+    if planted is not None and asked is not None:
+        planting.keep_confidences(run, asked.said, 2 if run.source is None else run.source.label_count())
+        comparison = None if comparison is None else comparison.with_notes(planted.note())
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison
@@ -352,6 +368,7 @@ def simulate(
     model: str = DEFAULT_MODEL,
     graph: Any = None,
     seed: int | None = None,
+    canaries: float | None = None,
     progress: Asked = None,
     **how: Any,
 ) -> Run:
@@ -361,12 +378,14 @@ def simulate(
     1 of two; ``shares``: of each label; by default all are alike.  ``features``: how many each user has, see
     ``Population.synthetic``; then ``model`` (or "none") is trained on what was released and tested on further users of
     the same kind, a fifth of all.  ``graph``: see ``join``; ``seed``: of the run, users and graph, None draws a fresh
-    one; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  ``run.notes["label_law"]`` has the probability
+    one; ``canaries``: see ``learn``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
+    ``run.notes["label_law"]`` has the probability
     of each label.  Raises InputError for bad input.
     """
     tell = reporter_of(progress)
     check(protocol, graph)
     labels, trains = protocol.label_count(), features != 0 and model != NO_MODEL
+    planting.check(canaries, trains)
     if trains:
         models.make(model)  # a wrong name shows before the work
     if share is not None and labels != 2:
@@ -374,6 +393,8 @@ def simulate(
             f"share = {share!r}: the share of label 1 of two, and the protocol handles {labels} labels: give that "
             f"of each, shares= (--shares), {labels} numbers that sum to 1"
         )
+    if share is not None:
+        check_range("share", share, 0, 1)
     seed = seeds.chosen(seed)
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
@@ -384,10 +405,12 @@ def simulate(
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
     people, about = join(protocol, people, graph, seed, tell)
+    people, planted = planting.planted(people, protocol.label_count(), canaries, seed)
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data = _describe_synthetic(labels, share, shares, features)
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
+    planting.keep(run, planted)
     run.notes["label_law"] = [float(each) for each in shares_of(labels, shares, share)]
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     if trains:

@@ -150,6 +150,10 @@ class Accounting(Generic[P]):
     user in the population's order; the rows of the view's own users are certain.  Raises InputError, naming what is
     missing, where the view lacks what it needs.
 
+    ``opened(protocol, coalition, people)``: returns P(outcome | label), a row a label, of all that servers of the view
+    who deviate, with its users, read that depends on the label of a victim: of any, and of nobody else; None where they
+    read more than that, or not of everybody.
+
     ``servers_may_deviate``: whether ``law`` answers for servers of the view that do as they like
     (``Setting.servers_deviate``); if not, such a question is refused.
     """
@@ -165,6 +169,7 @@ class Accounting(Generic[P]):
     reports_of_victim: Callable[[P, Members], npt.NDArray[np.float64]] | None = None
     group: Callable[[P, Setting, int], PrivacyProfile | None] | None = None
     attack: Callable[[P, View, npt.NDArray[np.float64]], LabelLikelihoods] | None = None
+    opened: Callable[[P, Coalition, Population], npt.NDArray[np.float64] | None] | None = None
     unaudited: Callable[[P, Coalition, str], str] | None = None
     others_matter: bool = True
     servers_may_deviate: bool = False

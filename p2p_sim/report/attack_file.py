@@ -18,7 +18,7 @@ _FILE = KeptFile(
     "attacks",
     "attack the run",
     "AttackFile",
-    ("name", "channels", "utility", "eta_from", "seed"),
+    ("view", "name", "channels", "utility", "eta_from", "seed"),
 )
 _COMMON = ("channels", "eta", "command")
 

@@ -8,7 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.advantage import ADVANTAGE, CANARIES, PROVEN, exceeded_claims, violations
+from p2p_sim.leakage.advantage import (
+    ADVANTAGE,
+    CANARIES,
+    EPSILON,
+    PROVEN,
+    exceeded_claims,
+    of_canaries,
+    violations,
+)
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attacker_names import OPTIMAL, PRIOR
 from p2p_sim.leakage.label_inference import Interval, LabelInference
@@ -41,12 +49,6 @@ NONE_RAN = (
     "No attacker who uses the messages was tried, or could be made: this says nothing of what they give away."
 )
 
-DEVIATING = (
-    "the messages of a run are those of users who follow the protocol; what others can do is in p2p-sim account and "
-    "audit"
-)
-"""Why a view of users who deviate is not attacked."""
-
 BEFOREHAND = ", by what she thinks beforehand,"
 """Where the best guess without messages is by an estimate of P(label | features)."""
 
@@ -74,6 +76,7 @@ def row(
         "attackers": [
             {name: getattr(each, name) for name in ("name", "basis", "source", "why")}
             | {name: _ends(getattr(each, name)) for name in _NUMBERS}
+            | ({} if each.epsilon is None else {"epsilon": asdict(each.epsilon)})
             for each in found.rows
         ],
         "bounds": [
@@ -100,22 +103,21 @@ def rows_of(
 ) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
     """Attack each view of a run; return what was found, by the view's title, and the rows of all.
 
-    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  The row of a view
-    whose users deviate always does.  ``how``: as for ``leakage.attack``.
+    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.
+    ``how``: as for ``leakage.attack``.
     """
     found: dict[str, LabelInference] = {}
     made = []
     for view in views:
-        if view.users != "curious":
-            made.append(row(view, None, DEVIATING))
-            continue
 
         def tell(label: str, done: int, total: int, title: str = view.title) -> None:
             progress(f"{title}: {label}", done, total)
 
         why = ""
         try:
-            found[view.title] = attack(run, view.name, channels=channels, seed=seed, progress=tell, **how)
+            found[view.title] = attack(
+                run, view.name, users=view.users, channels=channels, seed=seed, progress=tell, **how
+            )
         except InputError as error:
             if must:
                 raise
@@ -140,7 +142,7 @@ def best(attacked: Document) -> Document | None:
 def _rank(name: str) -> int:
     if name == OPTIMAL:
         return 3
-    return 0 if name == CANARIES else 2 if _is_optimal(name) else 1
+    return 0 if of_canaries(name) else 2 if _is_optimal(name) else 1
 
 
 def _is_optimal(name: str) -> bool:
@@ -149,7 +151,32 @@ def _is_optimal(name: str) -> bool:
 
 
 def sentences(attacked: Document) -> list[str]:
-    """Return in plain words what the table says: of one attacker, the best who uses the messages."""
+    """Return in plain words what the table says: of the best attacker who uses the messages, and of canaries."""
+    implied = [each for each in attacked["attackers"] if each.get("epsilon") is not None]
+    return [*_of_best(attacked), *(said for each in implied for said in _of_coins(attacked, each))]
+
+
+def _of_coins(attacked: Document, one: Document) -> list[str]:
+    """Return in words how many coins a model tells, and which epsilon that implies, beside what is promised."""
+    found = one["epsilon"]
+    model = "the corrected model" if one["name"] != CANARIES else "the released model"
+    sure = f"at delta = {found['delta']:g}, with confidence {_percent(attacked['confidence'])}"
+    promise = next((bound for bound in attacked["bounds"] if bound["quantity"] == EPSILON), None)
+    beside = "" if promise is None or not promise["holds"] else (
+        f"; the law of the view allows {number_text(promise['value'])} ({promise['basis']})"
+    )  # fmt: skip
+    least = _three_digits(found["value"], math.floor)
+    implies = (
+        f"So epsilon of a label is at least {least}" if found["value"] else "That implies no epsilon above 0"
+    )
+    return [
+        f"Of {found['coins']:,} canaries, users whose label a coin flipped or not before the run, the confidences of "
+        f"{model} tell {found['right']:,} coins right; guesses without it tell half of them.",
+        f"{implies} {sure}{beside}.",
+    ]
+
+
+def _of_best(attacked: Document) -> list[str]:
     one = best(attacked)
     if one is None:
         return [NONE_RAN, _allowed(attacked)]
@@ -163,9 +190,13 @@ def sentences(attacked: Document) -> list[str]:
     if one["basis"] != "exact":
         said.append(_between(attacked, one))
         nothing = one["advantage"]["lower"] == one["advantage"]["upper"] == 0
-        if one["baseline"]["lower"] < one["baseline"]["upper"] and one["name"] != CANARIES and not nothing:
+        if (
+            one["baseline"]["lower"] < one["baseline"]["upper"]
+            and not of_canaries(one["name"])
+            and not nothing
+        ):
             said.append(ESTIMATED)
-        if _beatable(one) and one["name"] != CANARIES:
+        if _beatable(one) and not of_canaries(one["name"]):
             said.append(_allowed(attacked))
     if attacked["per_user"] is not None and _is_optimal(one["name"]):
         said.append(users_at_risk.sentence(attacked["per_user"]))
@@ -228,12 +259,12 @@ def _guesses(attacked: Document, one: Document) -> str:
             "Where a right guess counts the more the rarer its label is, and blind guesses are worth 0.5, an attacker "
             f"with these messages gets {number_text(with_them)}; without them {number_text(without)}."
         )
-    whom = "flips of planted users' labels" if one["name"] == CANARIES else "people"
+    whom = "flips of planted users' labels" if of_canaries(one["name"]) else "people"
     who = f"Of 100 {whom}, an attacker with these messages guesses"
     right, blind = _of_100(with_them, without)
     if right == blind or with_them - without < _HAIR:
         return f"{who} {blind} right, as many as without them."
-    known = one["baseline"]["lower"] == one["baseline"]["upper"] or one["name"] == CANARIES
+    known = one["baseline"]["lower"] == one["baseline"]["upper"] or of_canaries(one["name"])
     return f"{who} {right} right; without them{'' if known else BEFOREHAND} {blind}."
 
 
@@ -332,6 +363,7 @@ def as_text(document: Document) -> str:
     top = f"{document['protocol']}: {given}; seed {document['seed']}"
     about = [f"Data  {document['data']}"] if document.get("data") else []
     about += [f"Run   {terminal.visible(document['run'])}"] if document.get("run") else []
+    about += [f"note: {document['canaries']}; they are no victims below"] if document.get("canaries") else []
     blocks = [
         "\n".join([top, *about]),
         *(view_text(each) for each in document["views"]),
@@ -342,7 +374,8 @@ def as_text(document: Document) -> str:
 
 def _held_against_bounds(document: Document) -> str:
     """Return one table of what was measured against what is proven, a row a view; empty for one view."""
-    attacked = [each for each in document["views"] if not each["refused"] and best(each) is not None]
+    found = [(each, best(each)) for each in document["views"] if not each["refused"]]
+    attacked = [each for each, one in found if one is not None and not of_canaries(one["name"])]
     if len(attacked) < 2:
         return ""
     rows = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from p2p_sim.leakage.advantage import CANARIES
+from p2p_sim.leakage.advantage import of_canaries
 from p2p_sim.report import attack_table, users_at_risk
 from p2p_sim.report.figure_text import percent, typeset
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Table, whose
@@ -49,7 +49,7 @@ def guessed(run: Document) -> str | None:
         for each in run.get("label_inference", ())
         if each["name"] == attack_table.LEARNER and each["utility"] != attack_table.WEIGHTED
     ]
-    told = [each for each in found if each is not None and each["name"] != CANARIES]
+    told = [each for each in found if each is not None and not of_canaries(each["name"])]
     if not told:
         return None
     one = max(told, key=lambda each: each["utility"]["value"])

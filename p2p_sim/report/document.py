@@ -72,6 +72,7 @@ NOTES = {
     name: AnyOf((None, shape))
     for name, shape in (
         ("privacy", _PRIVACY), ("costs", _COSTS), ("accuracy", _ACCURACY), ("released", {"labels": int}),
+        ("canaries", {"users": int, "flipped": int}),
         ("clusters", _CLUSTERS), ("graph", _GRAPH), ("data", {"name": str, "source": str}), ("defaults", ListOf(str)),
         ("command", ListOf(str)),
     )
@@ -128,6 +129,7 @@ def cautions(runs: Sequence[Document]) -> list[str]:
         ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
         ("δ differs", _delta, "an ε holds at its own δ"),
         ("The channels differ", _channels, "the wire reads more of plain ones"),
+        ("Canaries differ", _canaries, "labels that a coin flipped before the run change accuracy"),
         ("Faults differ", _faults, "lost messages change accuracy, costs and what views learn"),
         ("Code or versions of p2p-sim differ", _code, "figures may come from other methods"),
     ]
@@ -158,6 +160,10 @@ def data(run: Document) -> str | None:
 
 def _users(run: Document) -> str | None:
     return None if run["users"] is None else f"{run['users']:,}"
+
+
+def _canaries(run: Document) -> str:
+    return f"{run['canaries']['users']:,}" if run.get("canaries") else "none"
 
 
 def _delta(run: Document) -> str | None:

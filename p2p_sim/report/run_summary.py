@@ -94,6 +94,7 @@ def document(
         "messages_kept": run.kept(),
         "data": notes.get("data"),
         "users": run.users,
+        **({"canaries": notes["canaries"]} if notes.get("canaries") else {}),
         "clusters": notes.get("clusters"),
         "graph": notes.get("graph"),
         "messages": kinds,
@@ -116,6 +117,7 @@ def as_text(result: Mapping[str, Any]) -> str:
     rows = [
         _entry("Data", _data(result)),
         _entry("Users", _users(result)),
+        *([_entry("Canaries", canaries(result["canaries"]))] if result.get("canaries") else []),
         _entry("Clusters", _clusters(result["clusters"])),
         *([_entry("Graph", graph(result["graph"]))] if result.get("graph") else []),
     ]
@@ -196,6 +198,12 @@ def _users(result: Mapping[str, Any]) -> str:
         return users
     split = f"; split seed {data['split_seed']}" if "split_seed" in data else ""
     return f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']}{split})"
+
+
+def canaries(planted: Mapping[str, Any]) -> str:
+    """Return how many labels a coin flipped before the run, so that these are not the data that were given."""
+    flipped = f"a coin flipped the labels of {planted['flipped']:,} of them before the run"
+    return f"{planted['users']:,} of the users; {flipped}"
 
 
 def _clusters(result: Mapping[str, Any] | None) -> str:

@@ -345,6 +345,7 @@ def _setting(runs: Sequence[Document]) -> list[Block]:
     rows += [
         ("data", [_data(run["data"]) for run in runs]),
         ("users", [run["users"] for run in runs]),
+        *_planted(runs),
         ("clusters", [_clusters(run["clusters"]) for run in runs]),
         ("graph", [None if run["graph"] is None else terminal.graph(run["graph"]) for run in runs]),
         ("backend", [run["backend"] for run in runs]),
@@ -352,6 +353,16 @@ def _setting(runs: Sequence[Document]) -> list[Block]:
         ("trace", [run["trace"] for run in runs]),
     ]
     return list(facts(names(runs), rows))
+
+
+def _planted(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    """Return one fact on canaries, if a run had some."""
+    found = [run.get("canaries") for run in runs]
+    return (
+        [("canaries", [None if each is None else run_summary.canaries(each) for each in found])]
+        if any(found)
+        else []
+    )
 
 
 def parameters(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:

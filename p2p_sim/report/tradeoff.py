@@ -212,7 +212,13 @@ def _settings(runs: Sequence[Document], rows: Mapping[str, Mapping[str, Any]]) -
         if run["run"] in rows:
             exact = rows[run["run"]]["exact"]
             names = ("protocol", "parameters", "data", "users", "graph", "crypto", "faults")
-            key = [*(run[name] for name in names), exact["basis"], math.isinf(float(exact["epsilon"]))]
+            planted = (run.get("canaries") or {}).get("users")
+            key = [
+                *(run[name] for name in names),
+                planted,
+                exact["basis"],
+                math.isinf(float(exact["epsilon"])),
+            ]
             found.setdefault(json.dumps(key, sort_keys=True, default=str), []).append(number)
     return list(found.values())
 

@@ -146,10 +146,11 @@ def _guessed(row: Mapping[str, Any]) -> dict[str, Any]:
         if one is None
         else f"Attack by {one['name']}, advantage {attack_table.interval(one['advantage'])}; "
     )
+    who = f"{row['view']}; " if "deviating" in row["view"] else ""
     shown = _row(
         "measured" if one is not None else "refused",
         " ".join([*row["sentences"], *row["above"]]),
-        f"{by}{row['eta_from']}; p2p-sim attack, {row['when']}",
+        f"{who}{by}{row['eta_from']}; p2p-sim attack, {row['when']}",
     )
     counts = row["per_user"]
     return (

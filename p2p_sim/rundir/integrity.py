@@ -38,7 +38,9 @@ def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
 CHECKSUM = "checksum"
 """The field of a JSON object that holds the SHA-256 of all other fields."""
 MANIFEST = "messages/manifest.json"
-_CHECKED = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet", MANIFEST)
+_CHECKED = (
+    "population.parquet", "canaries.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet", MANIFEST,
+)  # fmt: skip
 
 
 def of(folder: Path) -> dict[str, str]:

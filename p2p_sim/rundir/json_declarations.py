@@ -318,6 +318,16 @@ class _Interval(TypedDict):
     upper: Figure | None
 
 
+class _ImpliedEpsilon(TypedDict):
+    value: float
+    delta: float
+    sure: float
+    sure_delta: float
+    coins: Number
+    right: Number
+    source: str
+
+
 class _Attacker(TypedDict):
     name: str
     basis: Literal["exact", "measured", "lower", "refused"]
@@ -327,6 +337,7 @@ class _Attacker(TypedDict):
     baseline: _Interval
     advantage: _Interval
     ratio: _Interval
+    epsilon: NotRequired[_ImpliedEpsilon]
 
 
 class _AdvantageBound(TypedDict):

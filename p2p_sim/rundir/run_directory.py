@@ -30,6 +30,7 @@ from p2p_sim.rundir import (
     integrity,
     manifest,
     parquet_columns,
+    parquet_schema,
     permissions,
     population_file,
     public_columns,
@@ -60,6 +61,7 @@ _SEEN = ("fault", "kind", "round", "messages")
 _WORK = ("role", "round", "operation", "count")
 _COMPUTE = ("role", "round", "seconds")
 _MOST = ("kind", "round", "sent", "received")
+CANARIES = "canaries.parquet"
 _AT_ONCE = 1_000_000
 """Users who are read when a run is loaded; of more, no more than is asked for, when it is."""
 
@@ -94,6 +96,9 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
             for name, columns in parts.items():
                 if columns:
                     parquet_columns.write_apart(building.make() / folder, name, columns)
+        if population and run.canaries:  # they are labels
+            permissions.create(building.make() / CANARIES, private=True)
+            parquet_columns.write(building.make() / CANARIES, run.canaries)
         if population and run.population is not None:
             population_file.write(building.make(), population_file.stored(run.population, run.source))
         about = described(run, population) | {"sha256": integrity.of(building.make())}
@@ -160,7 +165,7 @@ def check_free(path: Path, force: bool) -> None:
         )
 
 
-OWN_FILES = (RUN, "population.parquet", "graph.parquet", "attack.json", "audit.json")
+OWN_FILES = (RUN, CANARIES, "population.parquet", "graph.parquet", "attack.json", "audit.json")
 OWN_FOLDERS = ("outputs", "faults", "messages")
 """What a run directory may hold; anything else was put there by somebody else."""
 
@@ -277,7 +282,19 @@ def _faulty(path: Path) -> dict[str, Array]:
     return found
 
 
-HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _faulty}
+def _canaries(path: Path) -> Columns:
+    integrity.check(path, read_run_json(path)["sha256"], CANARIES)
+    file = regular_files.find(path, CANARIES)
+    if file is None:
+        return {}
+    schema = parquet_schema.footer(file).schema.to_arrow_schema()
+    whole = parquet_schema.exactly(np.int64)
+    wanted = {"user": whole, "label": whole, "other": whole, "flipped": parquet_schema.exactly(np.bool_)}
+    parquet_schema.check_types(file, schema, wanted, more=parquet_schema.VALUES)
+    return parquet_columns.read(file)
+
+
+HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _faulty, "canaries": _canaries}
 """What reads the large parts of a run directory, by the name of the part."""
 
 
@@ -410,6 +427,11 @@ class LazyRun:
         """Ids of the users who "dropped" out and who "lied", ascending."""
         return guarded(self._path, lambda: _faulty(self._path))
 
+    @functools.cached_property
+    def canaries(self) -> Columns:
+        """Users whose label a coin flipped or not before the run, as columns; empty of a run without."""
+        return guarded(self._path, lambda: _canaries(self._path))
+
     @property
     def kept_messages(self) -> Mapping[str, Columns]:
         """The messages of the trace by kind, read when asked for."""
@@ -460,7 +482,7 @@ def _of_messages(folder: Path) -> dict[str, Any]:
         **nothing, "seed_source": _origin(content),
         "protocol": content["protocol"], "trace": content["level"], "users": content["users"],
         "parameters": {}, "timings": {}, "compute": {}, "work": {}, "most": None, "counts": {},
-        "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
+        "outputs": {}, "faulty": {}, "canaries": {}, "faults_seen": {}, "versions": {}, "notes": {},
         "backend": "unknown", "crypto": MODELLED, "_trace": OnDemand(stored),
     }  # fmt: skip
 

@@ -54,6 +54,10 @@ class RunRecord(typing.Protocol):
         """Ids of the users who "dropped" out and who "lied", ascending."""
 
     @property
+    def canaries(self) -> Columns:
+        """Users whose label a coin flipped or not before the run, as columns; empty of a run without."""
+
+    @property
     def population(self) -> Population | None:
         """Who took part; None if that was not kept."""
 

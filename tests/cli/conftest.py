@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from p2p_sim import cli as program
+from p2p_sim.core import module_finder
 
 PROGRESS = re.compile(r"^.* \[[0-9]+ s\]\n", re.MULTILINE)
 """A line that says how far long work is; on a busy machine anything is long."""
@@ -35,6 +37,7 @@ class Done:
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    before = module_finder.opened()
 
     def run(*words: object) -> Done:
         capsys.readouterr()
@@ -42,7 +45,10 @@ def cli(tmp_path, monkeypatch, capsys):
         captured = capsys.readouterr()
         return Done(status, captured.out, PROGRESS.sub("", captured.err))
 
-    return run
+    yield run
+    sys.meta_path[:] = [  # to a run that goes on in a later test, modules of one's own were other code
+        each for each in sys.meta_path if not isinstance(each, module_finder.Own) or each in before
+    ]
 
 
 def below(folder: Path) -> dict[str, bytes | None]:

@@ -15,7 +15,7 @@ from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import Guesses, Knowledge
 from p2p_sim.leakage.label_inference import LabelInference
-from protocols import RandomizedResponse
+from protocols import PeerToPeer, RandomizedResponse
 
 USERS = 2000
 
@@ -85,8 +85,21 @@ def test_what_a_view_lacks_is_a_refused_row(run):
     assert (row.basis, row.why) == ("refused", "needs: what the learner returned")
 
 
+def test_where_users_deviate_there_is_nothing_to_show_it():
+    people = Population.synthetic(users=60, cluster_size=20, seed=3)
+    made = p2p_sim.run(PeerToPeer(0.1), people, seed=5, digest=False)
+    asked = ["prior", says_what_was_reported]
+    shipped, own = attack(made, "user", users="deviating", eta="prior", attackers=asked).rows
+    assert (shipped.basis, own.name, own.basis) == ("measured", "says_what_was_reported", "refused")
+    assert "no run has users or servers who deviate" in own.why
+
+
 def broken(_knowledge: Knowledge) -> np.ndarray:
     return np.array([1, 2, 3])[7]
+
+
+def canaries(knowledge: Knowledge) -> np.ndarray:
+    return np.zeros(knowledge.people.users, int)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +115,7 @@ def broken(_knowledge: Knowledge) -> np.ndarray:
         ("nowhere:f", InputError, "attacker 'nowhere:f': No module named 'nowhere'; give MODULE:FUNCTION"),
         ("math:pi", InputError, "attacker 'math:pi' is 3.14.*; needed is a function"),
         (attackers.prior, InputError, "a shipped one is called so; give the function another name"),
+        (canaries, InputError, "a shipped one is called so; give the function another name"),
         (7, InputError, "attacker 'int' is 7; needed is a function"),
     ],
 )  # fmt: skip

@@ -97,12 +97,18 @@ def _refusals(columns: dict[str, Array], least: int) -> str:
 
 
 def compare(
-    people: Population, x_test: Array, y_test: Array, proportions: Proportions, model: str
+    people: Population,
+    x_test: Array,
+    y_test: Array,
+    proportions: Proportions,
+    model: str,
+    asked: evaluation.Asked | None = None,
 ) -> evaluation.Comparison:
     """Train on released proportions, and ``model`` on the true labels of all users; measure both on test rows.
 
-    ``people``: needs features and binary labels.  Without proportions the classifier is constant.  ``note`` says so,
-    and how many bags were refused and how many proportions were outside [0, 1].
+    ``people``: needs features and binary labels.  ``asked``: what else the model of proportions is asked.  Without
+    proportions the classifier is constant.  ``note`` says so, and how many bags were refused and how many proportions
+    were outside [0, 1].
     """
     assert people.x is not None
     everybody = np.arange(people.users)
@@ -120,6 +126,8 @@ def compare(
     if len(proportions.share):
         matching = match(people.x, proportions.counts())
         predicted = matching.predicted(x_test)
+        if asked is not None:
+            asked.said["accuracy_private"] = matching.predicted(asked.x)
         private = evaluation.accuracy(y_test, predicted)
         metrics = metrics | {"accuracy_private": measure(y_test, predicted)}
         notes += [] if matching.converged else [f"{MODEL}: did not converge"]

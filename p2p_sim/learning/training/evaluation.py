@@ -50,6 +50,17 @@ class Comparison:
         return replace(self, note="; ".join(filter(None, [self.note, *notes])))
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Further rows ``x`` (m, d) that models are asked about.
+
+    ``said``: what those say of them that are trained on what was released, by the field that has the accuracy.
+    """
+
+    x: Array
+    said: dict[str, Predicted] = field(default_factory=dict)
+
+
 def accuracy(y_test: Array, predicted: Predicted) -> float:
     """Return the share of test rows (m,) whose class is predicted."""
     return _share(predicted.y == y_test)
@@ -108,14 +119,15 @@ def compare(
     y_released: Array,
     model: str = "logistic-regression",
     x_released: Array | None = None,
+    asked: Asked | None = None,
 ) -> Comparison:
     """Train ``model`` on the released labels, and on the true labels of all users; measure both on test rows.
 
     ``x_*`` (n, d) and ``y_*`` (n,): features and labels of both parts.  ``sender`` (m,): rows of x_train;
     ``y_released`` (m,): the labels received from them; ``x_released`` (m, d): the features received with them, None:
-    those of the senders.  Labels of one class, or none, give a constant classifier;
-    ``note`` says so, and if a model did not converge.  Raises InputError for shapes that do not match, a sender out of
-    range, or a model that cannot be trained.
+    those of the senders.  ``asked``: what else the model of released labels is asked.  Labels of one class, or none,
+    give a constant classifier; ``note`` says so, and if a model did not converge.  Raises InputError for shapes that do
+    not match, a sender out of range, or a model that cannot be trained.
     """
     _check(x_train, y_train, x_test, y_test, sender, y_released)
     if x_released is not None and x_released.shape != (len(sender), x_train.shape[1]):
@@ -126,7 +138,7 @@ def compare(
     majority = constant(_majority(y_train), shares(y_train, classes), len(y_test))
     notes = list[str]()
     shown = x_train[sender] if x_released is None else x_released
-    released = _fit_predict(shown, y_released, x_test, model, majority, "released", notes)
+    released = _asked(asked, shown, y_released, x_test, model, majority, notes)
     true = _fit_predict(x_train, y_train, x_test, model, majority, "true", notes)
     predicted = {"accuracy_private": released, "accuracy_true": true, "baseline": majority}
     return Comparison(
@@ -140,6 +152,18 @@ def compare(
         model=model,
         note="; ".join(notes),
     )
+
+
+def _asked(
+    asked: Asked | None, x: Array, y: Array, x_test: Array, model: str, majority: Predicted, notes: list[str]
+) -> Predicted:
+    """Train on released labels and predict the test rows, and what else is asked."""
+    if asked is None:
+        return _fit_predict(x, y, x_test, model, majority, "released", notes)
+    rows = np.concatenate([x_test, asked.x])
+    found = _fit_predict(x, y, rows, model, majority.repeated(len(rows)), "released", notes)
+    found, asked.said["accuracy_private"] = found.parted(len(x_test))
+    return found
 
 
 def _fit_predict(
@@ -167,6 +191,12 @@ def _fit_predict(
         except (ValueError, TypeError) as error:
             raise InputError(
                 f"model {model!r} cannot learn from the {which} labels: {error}; choose another"
+            ) from error
+        except Exception as error:
+            if ":" not in model:
+                raise
+            raise InputError(
+                f"model {model!r} raises {type(error).__name__} on the {which} labels: {error}; mend it"
             ) from error
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):

@@ -30,6 +30,23 @@ class Predicted:
     probabilities: Array | None
     scores: Array | None = None
 
+    def parted(self, first: int) -> tuple[Predicted, Predicted]:
+        """Return what is said of the first rows, and of the others."""
+        ends = slice(first), slice(first, None)
+        one, other = (
+            Predicted(
+                self.y[rows],
+                *(None if each is None else each[rows] for each in (self.probabilities, self.scores)),
+            )
+            for rows in ends
+        )
+        return one, other
+
+    def repeated(self, rows: int) -> Predicted:
+        """Return the same of so many rows, of a predictor that says the same of all, with probabilities."""
+        assert self.probabilities is not None
+        return constant(self.y[0], self.probabilities[0], rows)
+
 
 def constant(y: Any, shares: Array, rows: int) -> Predicted:
     """Return the class ``y`` and the class ``shares`` (k,) for each of so many rows."""

@@ -7,6 +7,7 @@ import inspect
 from contextlib import AbstractContextManager
 from typing import Any
 
+from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError
 
 
@@ -24,14 +25,15 @@ _DEFAULTS: dict[str, dict[str, Any]] = {"LogisticRegression": {"max_iter": 1000}
 def make(name: str = "logistic-regression", **params: Any) -> Any:
     """Make an untrained pipeline of StandardScaler and a classifier.
 
-    ``name``: the class (``RandomForestClassifier``) or its words (``random-forest``).  ``params``: passed to the class;
+    ``name``: the class (``RandomForestClassifier``) or its words (``random-forest``), or ``module:Class``, a classifier
+    of one's own, derived from scikit-learn's.  ``params``: passed to the class;
     random_state is 0 by default.  Raises InputError for an unknown classifier (and lists similar names), one that wraps
     other estimators, or an unknown parameter (and lists the known ones).
     """
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    kind = _find(name)
+    kind = _own(name) if ":" in name else _find(name)
     parameters = inspect.signature(kind).parameters
     needed = [key for key, value in parameters.items() if value.default is value.empty and key not in params]
     if needed:
@@ -43,6 +45,17 @@ def make(name: str = "logistic-regression", **params: Any) -> Any:
             raise InputError(f"model {name!r} has no parameter {key!r}; it has {', '.join(parameters)}")
     fixed = {"random_state": 0} if "random_state" in parameters else {}
     return make_pipeline(StandardScaler(), kind(**{**fixed, **_DEFAULTS.get(kind.__name__, {}), **params}))
+
+
+def _own(name: str) -> Any:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    found = module_finder.imported(name, "model", "CLASS")
+    if isinstance(found, type) and issubclass(found, BaseEstimator) and issubclass(found, ClassifierMixin):
+        return found
+    raise InputError(
+        f"model {name!r} is {found!r}; needed is a class derived from sklearn.base.ClassifierMixin and BaseEstimator"
+    )
 
 
 def _find(name: str) -> Any:
@@ -64,7 +77,7 @@ def _find(name: str) -> Any:
     raise InputError(
         f"unknown model {name!r}; similar names are "
         f"{', '.join(close or ['LogisticRegression', 'RandomForestClassifier'])}; give the name of a "
-        "scikit-learn classifier"
+        "scikit-learn classifier, or one of your own, MODULE:CLASS"
     )
 
 

@@ -22,7 +22,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.learning.training import evaluation, label_assignment
-from p2p_sim.learning.training.evaluation import Comparison
+from p2p_sim.learning.training.evaluation import Asked, Comparison
 from p2p_sim.learning.training.losses import (
     LEAST,
     Bags,
@@ -242,8 +242,17 @@ class _Corrected:
     notes: list[str]
 
 
-def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array, y_test: Array) -> Comparison:
+def beside(
+    found: Comparison,
+    run: RunRecord,
+    people: Population,
+    x_test: Array,
+    y_test: Array,
+    asked: Asked | None = None,
+) -> Comparison:
     """Add the test accuracy of the corrected model to a comparison, if the run's protocol has one.
+
+    ``asked``: what else it is asked.
 
     It has none if it does not declare its label noise, or if senders are known and never lie.  ``note`` says if the
     correction is impossible, or if users lied in ways that it does not know.
@@ -258,6 +267,8 @@ def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array,
     accuracy, metrics, notes = None, dict[str, Metrics](), made.notes
     if made.model is not None:
         predicted = made.model.predicted(x_test)
+        if asked is not None:
+            asked.said["accuracy_corrected"] = made.model.predicted(asked.x)
         accuracy = evaluation.accuracy(y_test, predicted)
         metrics["accuracy_corrected"] = measure(y_test, predicted)
         notes = notes + ["the corrected model is a logistic regression"] * (

@@ -13,6 +13,8 @@ import numpy as np
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population
 from p2p_sim.network.bags import bag_numbers, largest, smallest
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing import common_statistics
@@ -296,6 +298,25 @@ def _shares_of(protocol: SecureAggregation, sharers: Ints) -> LogNoise:
     return log_noise
 
 
+def opened(protocol: SecureAggregation, coalition: Coalition, people: Population) -> Floats | None:
+    """Return what an aggregator who deviates reads of a victim: her value, but for her own share of the noise.
+
+    None where a bag is so small that its users hand in nothing.
+    """
+    clusters = people.clusters or Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
+    sizes = np.bincount(bag_numbers(clusters, np.arange(people.users), protocol.bag_size))
+    if AGGREGATOR not in coalition.servers or coalition.users or sizes[sizes > 0].min() < protocol.least:
+        return None
+    if not protocol.noisy:
+        return np.eye(2)
+    rate, steps = float(protocol.epsilon) / protocol.grid, int(protocol.grid)
+    if not noise.fits(rate, 1 / protocol.least, steps):
+        return None
+    own = noise.table(rate, 1 / protocol.least)[0]
+    rows = np.stack([np.pad(own, (label * steps, (1 - label) * steps)) for label in (0, 1)])
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True), np.float64)
+
+
 register(
     SecureAggregation,
     Accounting(
@@ -304,6 +325,7 @@ register(
         theorems=_shares,
         statistic=secure,
         servers_may_deviate=True,
+        opened=opened,
         attack=attack,
     ),
 )
