@@ -143,13 +143,6 @@ def test_an_error_of_a_program_arrives_as_it_was_raised(backend: str) -> None:
         p2p_sim.run(Stranger(), POPULATIONS["unclustered"](4), backend=backend, seed=0)
 
 
-def test_a_shard_that_dies_is_explained() -> None:
-    from tests.backends.programs import Dying
-
-    with pytest.raises(RuntimeError, match=r"Ray actor of this run was lost.*same seed gives the same bits"):
-        p2p_sim.run(Dying(), POPULATIONS["unclustered"](4), backend="shards", shards=2, seed=0)
-
-
 def test_a_running_ray_is_left_running() -> None:
     import ray
 
