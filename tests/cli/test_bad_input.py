@@ -114,7 +114,7 @@ CASES = {
     "negative users": ((*RUN, "--users", "-5"), ["users = -5", "from 1"]),
     "users not whole": ((*RUN, "--users", "1e-7"), ["--users", "1e-7"]),
     "cluster size": ((*MANY, "--cluster-size", "0"), ["cluster_size = 0", "from 1 to"]),
-    "share": ((*MANY, "--share", "1.1"), ["1.1", "0 to 1"]),
+    "share": ((*MANY, "--share", "1.1"), ["1.1", "share", "in [0, 1]"]),
     "shares with a gap": ((*MANY, "--shares", "0.5,,0.5"), ["--shares 0.5,,0.5", "0.5,0.3,0.2"]),
     "shares that are none": (
         (*MANY, "--shares", "a,b"),

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.optimize import brentq
-from scipy.special import ndtr
+from scipy.special import i0e, ndtr
 
 from p2p_sim import Population, privacy
 from p2p_sim.privacy.bounds import attacks2023, clustering2022, release2023, shuffle, unified2023
@@ -179,6 +179,8 @@ FIGURES: dict[str, Callable[[], float]] = {
     "0.5885": lambda: float(ndtr(1 / math.sqrt(2 * 10))),
     "0.31606": lambda: unified2023.laplace_llp_printed([0.5], 1).value,
     "0.19673": lambda: unified2023.laplace_llp_sharper([0.5], 1).value,
+    "0.46882": lambda: max(math.sqrt(t) * float(i0e(t)) for t in np.linspace(0.7, 0.9, 2001)),
+    "1.77": lambda: math.sqrt(0.5) * math.sqrt(2 * math.pi),
     "0.4589": lambda: -loss(0.7, 0.9, 0.4),
     "12.93": lambda: loss(1 - low_threshold(0.5, 0.01, 10.5), 0.5, 0.01),
     "0.0931": lambda: low_threshold(0.256, 0.01, 6),
@@ -198,7 +200,7 @@ FIGURES: dict[str, Callable[[], float]] = {
 
 GIVEN = {
     "0.00013", "0.01", "0.03", "0.1", "0.2", "0.25", "0.256", "0.3", "0.4", "0.485", "0.5", "0.6", "0.7", "0.8", "0.9",
-    "0.97", "4.2", "4.3", "5.2", "6.1", "6.2", "6.4", "7.1", "10.5", "5.19",
+    "0.97", "3.5", "3.6", "4.2", "4.3", "5.2", "6.1", "6.2", "6.4", "7.1", "10.5", "5.19",
 }  # fmt: skip
 """Parameters, numbers of theorems, and what a paper prints."""
 
