@@ -58,11 +58,13 @@ from p2p_sim.report.delta import DELTA, check_delta
 from p2p_sim.rundir import run_json, under_way
 
 if TYPE_CHECKING:
+    from p2p_sim.cli.run_folders import RunFolder
     from p2p_sim.cli.run_log import RunLog
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
     from p2p_sim.core.unmade import Unmade
     from p2p_sim.plan import Crowd
+    from p2p_sim.protocol_parameters import Chosen
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
@@ -209,7 +211,7 @@ class RunCommand(TableOptions):
         from p2p_sim.cli import parameters, run_folders, run_log, run_plan
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
-        from p2p_sim.report import attack_file, privacy_table, run_summary
+        from p2p_sim.report import run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
@@ -245,32 +247,47 @@ class RunCommand(TableOptions):
             draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
             run, held_out = self._run(chosen.protocol, progress, draft, log)
             warn_unchecked(unchecked)
-            run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
-            run.notes["costs"] = run_summary.costs_document(
-                run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
-            )
-            before = time.perf_counter()
-            progress("accounting", 0, 0)
-            log("phase", {"phase": "accounting"})
-            assert run.population is not None  # who ran just now
-            run.notes["privacy"] = privacy_table.privacy_of(
-                chosen.protocol, run.population, run.faults, self.delta
-            )
-            run.timings["privacy"] = time.perf_counter() - before
+            self._account(run, chosen, progress, log)
             guessed = self._attacked(run, chosen.protocol, held_out, progress)
-            progress("writing the run", 0, 0)
-            log("phase", {"phase": "writing the run"})
-            before = time.perf_counter()
-            path = place.save(run, population=not self.no_population)
-            run.timings["saving"] = time.perf_counter() - before
-            if guessed is not None:
-                attack_file.add(path, run, guessed)
-            told = {"folder": str(path), "users": run.users, "seconds": run.timings}
-            log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
+            path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
         return 0
+
+    def _account(self, run: Run, chosen: Chosen, progress: Any, log: RunLog) -> None:
+        """Note of a run how it is repeated, what it cost, and what every party learns."""
+        from p2p_sim.report import privacy_table, run_summary
+
+        run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
+        run.notes["costs"] = run_summary.costs_document(
+            run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
+        )
+        before = time.perf_counter()
+        progress("accounting", 0, 0)
+        log("phase", {"phase": "accounting"})
+        assert run.population is not None  # who ran just now
+        run.notes["privacy"] = privacy_table.privacy_of(
+            chosen.protocol, run.population, run.faults, self.delta
+        )
+        run.timings["privacy"] = time.perf_counter() - before
+
+    def _save(
+        self, run: Run, place: RunFolder, guessed: dict[str, Any] | None, progress: Any, log: RunLog
+    ) -> Path:
+        """Write the run's folder, and return it."""
+        from p2p_sim.report import attack_file
+
+        progress("writing the run", 0, 0)
+        log("phase", {"phase": "writing the run"})
+        before = time.perf_counter()
+        path = place.save(run, population=not self.no_population)
+        run.timings["saving"] = time.perf_counter() - before
+        if guessed is not None:
+            attack_file.add(path, run, guessed)
+        told = {"folder": str(path), "users": run.users, "seconds": run.timings}
+        log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
+        return path
 
     def _asked(self, protocol: Protocol) -> dict[str, Any]:
         """Return what is asked of the run, which is noted so that it can go on."""
