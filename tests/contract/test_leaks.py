@@ -223,9 +223,9 @@ def test_an_engine_that_breaks_the_seal_is_caught() -> None:
 def test_an_engine_that_hands_out_a_neighbour_s_mail_is_caught() -> None:
     rows = Mailbox.rows
 
-    def next_one(box: Mailbox, empty: Any, low: int, high: int, compute: Any) -> Any:
+    def next_one(box: Mailbox, low: int, high: int) -> Any:
         shift = 1 if high < box.parties else 0
-        return rows(box, empty, low + shift, high + shift, compute)
+        return rows(box, low + shift, high + shift)
 
     with (
         mock.patch.object(Mailbox, "rows", next_one),
