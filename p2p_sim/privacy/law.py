@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from p2p_sim.privacy.root_search import toms748
-
 LARGE = 1e15
 """Nats: a delta that is not reached here never is."""
 
@@ -249,6 +247,8 @@ def _between(f: Callable[[float], float], target: float, low: float, high: float
 
     f is above the target at ``low``.
     """
+    from scipy.optimize import toms748
+
     gap = _Gap(f, target, high)
     if gap(low) > 0 >= gap(high):
         toms748(gap, low, high, xtol=1e-300, rtol=_CLOSE)
@@ -286,6 +286,8 @@ def root(
     At the x returned f was seen to be at most the target, just below (1e-13) to be more.  The interval grows from
     ``guess`` (above 0) by factors from ``step`` on; f may reach 0.  All arguments in the units of x and f.
     """
+    from scipy.optimize import toms748
+
     gap = _Gap(f, target, limit)
     if limit == 0:
         return 0.0
