@@ -43,6 +43,12 @@ WITHIN = (
     "P(y | x) is estimated from the one crowd whose messages she reads, so that they seem to tell her less"
 )
 
+LEARNS = (
+    "no bound is held against it: it has features, and may learn more of P(label | features) from all messages than was "
+    "estimated; the bounds are for eta prior or true"
+)
+"""Of an attacker of one's own, where P(y | x) is estimated and she is shown features."""
+
 
 @showing
 def attack(
@@ -266,7 +272,12 @@ def _attacked(
             )  # likelihoods are of runs without faults, and doubted
         if name == OPTIMAL and within and not guesses.silent:
             guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WITHIN}")
+        learns = name not in SHIPPED and knowledge.people.x is not None and table.baseline.expected is None
+        if learns:
+            guesses = replace(guesses, source=f"{guesses.source}; {LEARNS}")
         found = table.row(name, guesses)
+        if learns:
+            found = advantage.over_any_baseline(found, table.gains)
         rows.append(advantage.silent(found) if guesses.silent else found)
         best = guesses if name == OPTIMAL else best
     return rows, best
