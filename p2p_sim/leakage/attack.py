@@ -44,8 +44,8 @@ WITHIN = (
 )
 
 LEARNS = (
-    "no bound is held against it: it has features, and may learn more of P(label | features) from all messages than was "
-    "estimated; the bounds are for eta prior or true"
+    "no bound is held against it: it has features, and may learn more of P(label | features) from all messages than "
+    "was estimated; the bounds are for eta prior or true"
 )
 """Of an attacker of one's own, where P(y | x) is estimated and she is shown features."""
 
