@@ -190,7 +190,7 @@ def test_where_no_attacker_uses_the_messages_nothing_is_said_of_them(others: tup
 def test_of_one_who_is_held_against_no_bound_nothing_is_said_of_bounds() -> None:
     """She may know more of P(label | features) than the estimate: what bounds allow is not of what she adds."""
     own = replace(row("ada:own", Interval(0.81, 0.83, 0.85)), least=Least(0.8, 0.05))
-    allowed = "Bounds allow the messages to add 1 right guess of 100 at most."
+    allowed = "Bounds allow the messages to add 1 right guesses of 100 at most."
     held = told(rows=(own,), per_user=None, bounds=(bound(0.01),))
     free = told(rows=(over_any_baseline(own, np.eye(2)),), per_user=None, bounds=(bound(0.01),))
     assert (held["failed"], allowed in held["sentences"]) == (True, True)
