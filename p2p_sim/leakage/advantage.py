@@ -270,6 +270,17 @@ def silent(row: AttackRow) -> AttackRow:
     return replace(row, utility=row.baseline, advantage=zero, ratio=one, least=least)
 
 
+def over_any_baseline(row: AttackRow, utility: Floats) -> AttackRow:
+    """Return the row of an attacker who may know more of P(y | x) than its baseline, as a model of messages may.
+
+    Bounds are of the advantage over the best guess there can be, which is worth ``utility``'s maximum at most: so they
+    are held against what she wins beyond that.
+    """
+    if row.least is None:
+        return row
+    return replace(row, least=row.least._replace(advantage=row.least.utility - float(utility.max())))
+
+
 def by_law(name: str, expected: Expected) -> AttackRow:
     """Return the row of the best attacker by the law of the reports, exactly."""
     with_messages, without, gained = integrated(expected)

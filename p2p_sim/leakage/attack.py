@@ -43,6 +43,18 @@ WITHIN = (
     "P(y | x) is estimated from the one crowd whose messages she reads, so that they seem to tell her less"
 )
 
+WORSE = (
+    "her P(y | x) guesses worse than the baseline does, as it knows nothing of a user's own bag or cluster, so that "
+    "messages seem to add less"
+)
+"""Of the optimal attacker where labels of one cluster are alike: who knows that may guess better with messages."""
+
+LEARNS = (
+    "no bound is held against it: it has features, and may learn more of P(label | features) from all messages than "
+    "was estimated; the bounds are for eta prior or true"
+)
+"""Of an attacker of one's own, where P(y | x) is estimated and she is shown features."""
+
 
 @showing
 def attack(
@@ -200,6 +212,18 @@ class _Table:
         surely = replace(self, confidence=advantage.SURE)
         return min(1.0, max(0.0, surely._row("", self.baseline.guess, "", "measured").baseline.lower))
 
+    def thinks_worse(self, eta: Floats) -> bool:
+        """Whether P(y | x) guesses surely worse than the baseline, where messages are mixed within several groups.
+
+        No message is in either guess, so users are independent, but for the labels by which estimates were made.
+        """
+        if self.baseline.expected is not None or not priors.several(self.groups):
+            return False
+        truth = np.asarray(self.people.y, np.int64)[self.victims]
+        own = advantage.decide(eta, self.gains)[self.victims]
+        lost = self.gains[self.baseline.guess, truth] - self.gains[own, truth]
+        return intervals.of_mean(lost, advantage.SURE, float(self.gains.max())).lower > 0
+
     @property
     def independent(self) -> int:
         """How many groups of victims do not depend on each other."""
@@ -266,7 +290,14 @@ def _attacked(
             )  # likelihoods are of runs without faults, and doubted
         if name == OPTIMAL and within and not guesses.silent:
             guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WITHIN}")
+        if name == OPTIMAL and not guesses.silent and table.thinks_worse(knowledge.eta):
+            guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WORSE}")
+        learns = name not in SHIPPED and knowledge.people.x is not None and table.baseline.expected is None
+        if learns:
+            guesses = replace(guesses, source=f"{guesses.source}; {LEARNS}")
         found = table.row(name, guesses)
+        if learns:
+            found = advantage.over_any_baseline(found, table.gains)
         rows.append(advantage.silent(found) if guesses.silent else found)
         best = guesses if name == OPTIMAL else best
     return rows, best

@@ -39,13 +39,23 @@ class Reading:
     def guess(self, knowledge: Knowledge, y: npt.NDArray[np.int64], seed: int) -> Guesses:
         """Return the best guesses on outcomes that are drawn by ``seed`` for the labels ``y`` (n,).
 
+        Raises InputError where ``eta`` rules out what was drawn.
+
         *Source:* Bayes, with the law of the view.  *Assumes:* each victim is whom it is all done to.
         """
         drawn = uniform(words(seed, stream("attack", "deviating", 0), 0, len(y)))
         ends = self.channel.cumsum(axis=1)
         outcome = np.minimum((drawn[:, None] >= ends[y]).sum(axis=1), self.channel.shape[1] - 1)
         joint = knowledge.eta * self.channel[:, outcome].T
-        posterior = joint / joint.sum(axis=1, keepdims=True)
+        total = joint.sum(axis=1, keepdims=True)
+        if not bool(total.all()):
+            ids = knowledge.people.ids
+            row = int(np.flatnonzero(total[:, 0] == 0)[0])
+            raise InputError(
+                f"eta: rules out what the view reads of user {row if ids is None else ids[row]}; give every label she "
+                "can have some chance"
+            )
+        posterior = joint / total
         silent = self.channel.shape[1] == 1
         source = f"{HOW}; {self.source}"
         return Guesses(decide(posterior, knowledge.utility), posterior, source, silent=silent)

@@ -70,7 +70,7 @@ def of_scores(
     """
     order, found = np.argsort(scores, kind="stable"), 0.0
     for share in shares:
-        each = round(share * len(scores) / 2)
+        each = int(share * len(scores) / 2)  # rounded down: nobody is at both ends
         low, high = order[:each], order[len(order) - each :]
         right = int(flipped[low].sum() + (~flipped[high]).sum())
         found = max(found, lower(len(scores), 2 * each, right, delta, error / len(shares)) if each else 0.0)

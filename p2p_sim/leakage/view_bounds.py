@@ -280,15 +280,17 @@ def _of_exact_bags(
     elif float((sizes.astype(np.float64) ** 2).sum()) > _EXACT_BAGS:
         found = [_silent(third, "bags are so large that it would take long")]
     else:
-        found = [_over_bags(question.eta[:, 1], bags)]
-    if question.alike:
+        found = [_over_bags(question.eta[:, 1], bags, question.victims)]
+    if question.alike and len(question.victims) == len(bags):
         p = float(ones[0]) if question.exact else _nearest_half(question.truth)
         found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
         if question.exact and int(sizes.max()) == smallest:
             found.append(unified2023.theorem3_4_exact(p, smallest))
     else:
-        found.append(_silent(fourth, "it is of labels that features do not tell apart"))
-    mean_size = len(question.truth) / len(sizes)
+        found.append(
+            _silent(fourth, "it is of labels that features do not tell apart, in bags without canaries")
+        )
+    mean_size = len(question.victims) / len(np.unique(bags[question.victims]))
     surely = variance if question.exact else intervals.of_mean((ones - question.truth) ** 2, SURE, 1.0).upper
     figure = unified2023.theorem3_5(min(surely, 0.25), mean_size)
     found.append(replace(figure, parameters={"bag_size": mean_size}))
@@ -304,21 +306,22 @@ def _nearest_half(truth: npt.NDArray[np.int64]) -> float:
     return min(max(0.5, low), high)
 
 
-def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
-    """Return Theorem 3.3 averaged over users: the exact advantage against the proportions of all bags.
+def _over_bags(ones: Floats, bags: npt.NDArray[np.int64], victims: npt.NDArray[np.int64]) -> Figure:
+    """Return Theorem 3.3 averaged over victims: the exact advantage against the proportions of all bags.
 
-    Bags of one size go together.
+    Bags of one size go together.  Who is no victim, as a canary, is in a bag all the same.
     """
-    by_bag = ones[np.argsort(bags, kind="stable")]
+    order = np.argsort(bags, kind="stable")
+    by_bag, counts = ones[order], np.isin(order, victims)
     sizes = np.bincount(bags)
     sizes = sizes[sizes > 0]
     starts, gained = np.cumsum(sizes) - sizes, 0.0
     for size in np.unique(sizes).tolist():
         groups = starts[sizes == size]
         for low in range(0, len(groups), step := max(1, _ENTRIES // size**2)):
-            eta = by_bag[groups[low : low + step, None] + np.arange(size)]
-            gained += size * float(unified2023.llp_gains(eta).sum())
-    value = max(0.0, gained / len(ones))
+            members = groups[low : low + step, None] + np.arange(size)
+            gained += float(unified2023.llp_gains(by_bag[members])[counts[members]].sum())
+    value = max(0.0, gained / len(victims))
     return Figure(value, ADVANTAGE, True, "", f"{unified2023.PAPER}, Theorem 3.3, all bags", "exact")
 
 

@@ -196,7 +196,7 @@ def _of_best(attacked: Document) -> list[str]:
             and not nothing
         ):
             said.append(ESTIMATED)
-        if _beatable(one) and not of_canaries(one["name"]):
+        if _beatable(one) and not of_canaries(one["name"]) and not _unheld(attacked, one):
             said.append(_allowed(attacked))
     if attacked["per_user"] is not None and _is_optimal(one["name"]):
         said.append(users_at_risk.sentence(attacked["per_user"]))
@@ -210,6 +210,12 @@ def _users(attacked: Document) -> str:
 def _beatable(one: Document) -> bool:
     """Whether who thinks the same of P(label | features), and sees the same, may do better than this attacker."""
     return one["basis"] == "lower" or not _is_optimal(one["name"])
+
+
+def _unheld(attacked: Document, one: Document) -> bool:
+    """Whether an attacker does better than the bounds and is held against none (``advantage.over_any_baseline``)."""
+    most = _most(attacked)
+    return not attacked["failed"] and most is not None and one["advantage"]["lower"] > most
 
 
 def _most(attacked: Document) -> float | None:

@@ -14,6 +14,7 @@ from p2p_sim.leakage import attackers
 from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import Guesses, Knowledge
+from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import LabelInference
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -73,6 +74,29 @@ def test_one_that_knows_the_labels_is_held_against_the_same_bounds(run):
     found = attack(run, eta="prior", attackers=["optimal", cheats])
     assert {each.row.name for each in violations(found)} == {"cheats"}
     assert found.rows[-1].source == "a leak"
+
+
+def learns_a_product(knowledge: Knowledge) -> np.ndarray:
+    """An honest attacker: which of two rules of three features fits what was reported best."""
+    reports = knowledge.view.messages["report"]
+    product = (knowledge.people.x.prod(axis=1) > 0).astype(np.int64)
+    fits = (product[reports["sender"]] == reports["y"]).mean() > 0.5
+    return product if fits else 1 - product
+
+
+def test_one_who_learns_more_of_features_than_was_estimated_is_no_violation():
+    """Labels are the sign of a product of three features, which no linear model has: the bounds are not of that."""
+    x = np.random.default_rng(1).choice([-1.0, 1.0], (USERS, 3))
+    truth = (x.prod(axis=1) > 0).astype(np.int64)
+    honest = p2p_sim.run(RandomizedResponse(1.0), Population.from_arrays(y=truth, x=x), seed=5, trace="full")
+    found = attack(honest, eta="model", attackers=[learns_a_product])
+    (row,) = found.rows
+    assert row.advantage.lower > min(bound.value for bound in found.bounds if bound.holds)
+    assert violations(found) == []
+    assert "no bound is held against it" in row.source
+    known = attack(honest, eta=Eta(np.eye(2)[truth], "known", exact=True), attackers=[learns_a_product])
+    assert known.rows[0].advantage.value == 0
+    assert "no bound" not in known.rows[0].source
 
 
 def test_what_a_view_lacks_is_a_refused_row(run):

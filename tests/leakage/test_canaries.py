@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 from math import comb
@@ -15,6 +16,8 @@ from p2p_sim.core.random_words import uniform, words
 from p2p_sim.leakage import one_run_epsilon
 from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.dependence import bags_of
+from p2p_sim.leakage.eta import synthetic
 from p2p_sim.learning import canaries, experiment
 from p2p_sim.learning.training.metrics import Predicted
 from protocols import LabelProportions, RandomizedResponse
@@ -176,6 +179,38 @@ def test_bags_and_models_that_only_rank_or_decide():
     assert (chances[:, 2] == 0).all()
 
 
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_bags_count_canaries_but_are_averaged_over_victims(share):
+    """By enumeration of all labels of each bag: whoever is no canary, beside canaries of even chances."""
+    run = experiment.simulate(
+        LabelProportions(bag_size=3), 60, share=0.1, features=1, canaries=share, seed=2, trace="full"
+    )
+    planted = canaries.of_columns(run.canaries)
+    law = synthetic(run.population.x, [0.9, 0.1], 60).tossing(planted.users, planted.label, planted.other)
+    ones, bags = law.rows[:, 1], bags_of(run.source, run.population)
+    gained = [
+        sum(gains_by_count(ones[bags == bags[user]], place(bags, user)))
+        for user in np.setdiff1d(np.arange(60), planted.users)
+    ]
+    (bound,) = [
+        each for each in attack(run, eta="true").bounds if each.source.endswith("Theorem 3.3, all bags")
+    ]
+    assert bound.value == pytest.approx(np.mean(gained), abs=1e-12)
+
+
+def place(bags: np.ndarray, user: int) -> int:
+    return int((bags[:user] == bags[user]).sum())
+
+
+def gains_by_count(ones: np.ndarray, who: int) -> list[float]:
+    """Return for each count of ones what the best guess of one label wins by it."""
+    joint = np.zeros((len(ones) + 1, 2))
+    for labels in itertools.product((0, 1), repeat=len(ones)):
+        joint[sum(labels), labels[who]] += np.prod(np.where(labels, ones, 1 - ones))
+    first = int(ones[who] > 0.5)
+    return [max(each) - each[first] for each in joint]
+
+
 def test_synthetic_users_have_canaries_too():
     run = experiment.simulate(RandomizedResponse(2.0), 2000, features=3, canaries=0.1, seed=4, trace="full")
     table = attack(run, eta="true")
@@ -231,6 +266,15 @@ def test_the_p_value_is_that_of_the_theorem(coins, guesses, right, delta):
     expected = min(Fraction(1), tails[right] + 2 * coins * delta * worst)
     value = one_run_epsilon.p_value(coins, guesses, right, float(np.log(3)), float(delta))
     assert value == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("coins", [2, 3, 6, 7])
+def test_nobody_is_guessed_at_both_ends(coins, monkeypatch):
+    asked = []
+    monkeypatch.setattr(one_run_epsilon, "lower", lambda *at: asked.append(at) or 0.0)
+    one_run_epsilon.of_scores(np.arange(coins) * 1.0, np.zeros(coins, bool), 0.0, 0.05)
+    assert asked[0][:2] == (coins, 2 * (coins // 2))
+    assert all(guesses <= coins for _, guesses, *_ in asked)
 
 
 def test_the_lower_bound_inverts_the_p_value():

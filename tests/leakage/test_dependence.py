@@ -12,7 +12,7 @@ from p2p_sim import Population
 from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import violations
-from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attack import WORSE, attack
 from p2p_sim.leakage.dependence import groups_of, likeness
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import LabelInference
@@ -147,3 +147,15 @@ def test_likeness_is_a_deviation():
         y = (chance(f"like{i}", 400) < 0.5).astype(np.int64)
         assert likeness(y, law, pairs) < 4
     assert likeness(np.where(np.arange(400) % 4 == 1, y, y[pairs * 2]), law, pairs) > 4
+
+
+def test_an_estimate_that_knows_nothing_of_alike_clusters_makes_the_optimal_attack_a_lower_one():
+    """Six clusters, each of one label: those of the other clusters say the opposite."""
+    y, cluster = np.repeat([0, 1, 0, 1, 0, 1], 100), np.repeat(np.arange(6), 100)
+    bases = []
+    for labels in (y, np.random.default_rng(1).permutation(y)):
+        people = Population.from_arrays(y=labels, cluster=cluster)
+        run = p2p_sim.run(PeerToPeer(0.3), people, seed=1, trace="full")
+        (row,) = attack(run, eta="prior", attackers=["optimal"]).rows
+        bases.append((row.basis, WORSE in row.source))
+    assert bases == [("lower", True), ("measured", False)]

@@ -113,3 +113,12 @@ def test_small_bags_are_not_opened(people):
     who = p2p_sim.coalition.Coalition.parse("aggregator", protocol.roles())
     assert known(protocol).opened(protocol, who, people) is not None
     assert known(protocol).opened(protocol, who, tiny) is None
+
+
+def test_an_eta_that_rules_out_what_is_read_is_named(people):
+    sure = np.tile([1.0, 0.0], (USERS, 1))
+    optimal = rows(table(SecureAggregation(bag_size=10), people, "aggregator", "all deviating", eta=sure))[
+        "optimal"
+    ]
+    first = int(np.flatnonzero(people.y)[0])
+    assert optimal.why.startswith(f"eta: rules out what the view reads of user {first};")

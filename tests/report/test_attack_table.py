@@ -17,7 +17,8 @@ import pytest
 
 from p2p_sim import InputError
 from p2p_sim.coalition import Coalition
-from p2p_sim.leakage.label_inference import Interval, PerUser
+from p2p_sim.leakage.advantage import over_any_baseline
+from p2p_sim.leakage.label_inference import Interval, Least, PerUser
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import attack_table, attacked_labels, terminal, users_at_risk
 from tests.report.guesses import REFUSED, bound, exactly, inference, people, row
@@ -184,6 +185,17 @@ def test_where_no_attacker_uses_the_messages_nothing_is_said_of_them(others: tup
     text = attack_table.view_text(found)
     assert "simple-prediction: needs features" in text
     assert "nan" not in text
+
+
+def test_of_one_who_is_held_against_no_bound_nothing_is_said_of_bounds() -> None:
+    """She may know more of P(label | features) than the estimate: what bounds allow is not of what she adds."""
+    own = replace(row("ada:own", Interval(0.81, 0.83, 0.85)), least=Least(0.8, 0.05))
+    allowed = "Bounds allow the messages to add 1 right guesses of 100 at most."
+    held = told(rows=(own,), per_user=None, bounds=(bound(0.01),))
+    free = told(rows=(over_any_baseline(own, np.eye(2)),), per_user=None, bounds=(bound(0.01),))
+    assert (held["failed"], allowed in held["sentences"]) == (True, True)
+    assert (free["failed"], allowed in free["sentences"]) == (False, False)
+    assert held["sentences"][:-1] == free["sentences"]
 
 
 def test_an_attack_above_what_a_proven_bound_allows_fails() -> None:

@@ -85,12 +85,12 @@ def llp_advantage(eta: Any) -> Figure:
     eta (k,) in [0, 1].  Raises InputError outside.  The expectation over bags is Theorem 3.3's.
     *Source:* Theorem 3.3.  *Assumes:* the attacker knows eta.
     """
-    value = float(llp_gains(chances("eta", eta)[None])[0])
+    value = float(llp_gains(chances("eta", eta)[None]).mean())
     return _advantage(max(0.0, value), "Theorem 3.3, one bag", "exact")
 
 
 def llp_gains(eta: Floats) -> Floats:
-    """Return the same of many bags of one size: eta (bags, k) in [0, 1], unchecked; result (bags,).
+    """Return the same for each label of many bags of one size: eta (bags, k) in [0, 1], unchecked; result (bags, k).
 
     The best guess errs by the smaller of the two joint probabilities at every count.
     *Source:* Theorem 3.3.  *Assumes:* the attacker knows eta.
@@ -99,7 +99,7 @@ def llp_gains(eta: Floats) -> Floats:
     with_one = eta[:, :, None] * np.pad(others, ((0, 0), (0, 0), (1, 0)))
     with_none = (1 - eta)[:, :, None] * np.pad(others, ((0, 0), (0, 0), (0, 1)))
     errors = np.minimum(with_one, with_none).sum(axis=2)
-    return np.asarray((np.minimum(eta, 1 - eta) - errors).mean(axis=1), np.float64)
+    return np.asarray(np.minimum(eta, 1 - eta) - errors, np.float64)
 
 
 def theorem3_4_exact(positive: Any, bag_size: Any) -> Figure:
