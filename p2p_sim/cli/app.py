@@ -158,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _outputs(verb: Any) -> dict[str, str]:
     """Return the files that a command is asked to write, by option."""
-    found = {name: getattr(verb, name, None) for name in ("out", "plot", "per_user", "export")}
+    found = {name: getattr(verb, name, None) for name in ("out", "plot", "per_user", "export", "log")}
     return {"--" + name.replace("_", "-"): each for name, each in found.items() if isinstance(each, str)}
 
 

@@ -84,7 +84,8 @@ class CutOff:
             value = getattr(given, name)
             if name not in (*_PLACES, *_OF_THE_DAY) and value != had[name]:
                 own = f"no {option(name)}" if had[name] in (None, False) else str(had[name])
-                raise contradicts(f"{option(name)} {value}", str(self.folder), own)
+                said_as = option(name) if value is True else f"{option(name)} {value}"
+                raise contradicts(said_as, str(self.folder), own)
         changed = {name: getattr(given, name) for name in said if name in (*_PLACES, *_OF_THE_DAY)}
         made = replace(given, **{**had, **changed, "words": had["words"]})
         if vars(given)["words"]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,15 +32,13 @@ class KeptFolder:
     @property
     def changed(self) -> str:
         """When it was last written to, by this machine's clock."""
-        newest = max(
-            (file.stat().st_mtime for file in self.path.iterdir() if not file.is_symlink()), default=0.0
-        )
+        newest = max((status.st_mtime for status in _statuses(self.path.iterdir())), default=0.0)
         return datetime.fromtimestamp(newest).isoformat(sep=" ", timespec="minutes")
 
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(file.lstat().st_size for file in self.path.rglob("*"))
+        return sum(status.st_size for status in _statuses(self.path.rglob("*")))
 
     @property
     def strangers(self) -> list[str]:
@@ -52,10 +51,21 @@ class KeptFolder:
         )  # fmt: skip
 
 
+def _statuses(files: Iterable[Path]) -> Iterator[os.stat_result]:
+    """Yield what is known of each file that is still there: while a sweep is written, some are renamed or removed."""
+    for file in files:
+        with suppress(FileNotFoundError):
+            yield file.lstat()
+
+
 def of(path: Path) -> KeptFolder | None:
-    """Return the run or the sweep that a folder is; None for any other, and for links."""
+    """Return the run or the sweep that a folder is; None for any other, and for links.
+
+    Raises PermissionError for a folder that this user must not look into.
+    """
     if path.is_symlink() or not path.is_dir():
         return None
+    os.scandir(path).close()
     try:
         if os.path.lexists(path / sweep_folder.SWEEP):
             return _sweep(path)
@@ -79,11 +89,19 @@ def inside(path: Path) -> Iterator[KeptFolder]:
         yield itself
         return
     for place in sorted(path.iterdir()):
-        found = of(place)
+        found = _readable(place)
         if found is not None:
             yield found
         elif place.name in (RUNS, SWEEPS) and place.is_dir() and not place.is_symlink():
-            yield from (each for each in map(of, sorted(place.iterdir())) if each is not None)
+            yield from (each for each in map(_readable, sorted(place.iterdir())) if each is not None)
+
+
+def _readable(path: Path) -> KeptFolder | None:
+    """Return what a folder is as ``of`` does; None where this user must not look: others' folders in a shared one."""
+    try:
+        return of(path)
+    except PermissionError:
+        return None
 
 
 def unlink_latest(path: Path) -> None:

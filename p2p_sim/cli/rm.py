@@ -32,7 +32,7 @@ class RmCommand:
 
     def execute(self, _command: Command) -> int:
         """Ask and remove; 1 if the answer is no."""
-        found = _checked(Path(self.path))
+        found = _checked(self.path)
         of_what = f"{terminal.visible(found.what)}; {terminal.nbytes(found.size)}"
         what = f"{found.kind} {terminal.visible(str(found.path))} ({of_what})"
         if not self.yes and not _agreed(what):
@@ -43,11 +43,14 @@ class RmCommand:
         return 0
 
 
-def _checked(path: Path) -> KeptFolder:
+def _checked(name: str) -> KeptFolder:
     """Return what is to be removed; raises InputError for anything but a whole folder of ours."""
     from p2p_sim.cli import kept_folders
     from p2p_sim.sweep import folder
 
+    if not name:  # an empty shell variable would be the folder that one stands in
+        raise InputError("PATH = '': name the folder of a run or of a sweep; p2p-sim ls lists them")
+    path = Path(name)
     if path.is_symlink():
         raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
     found = kept_folders.of(path)
@@ -77,20 +80,27 @@ def _remove(found: KeptFolder) -> None:
     from p2p_sim.cli import kept_folders
 
     path = found.path
+    place = path.resolve()  # "." has no name to be changed
+    rest = ""
     try:
-        with _held(found):
-            kept_folders.unlink_latest(path)
-            aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.absolute().parent))
-            path.rename(aside / path.name)
+        with _held(place, found.kind):
+            aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
+            try:
+                place.rename(aside / place.name)
+            except OSError:
+                aside.rmdir()
+                raise
+            rest = f"; what is left lies in {str(aside)!r}: remove that by hand"
+            kept_folders.unlink_latest(place)
             shutil.rmtree(aside)
     except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be removed: {error.strerror or error}") from error
+        raise InputError(f"{str(path)!r} cannot be removed: {error.strerror or error}{rest}") from error
 
 
-def _held(found: KeptFolder) -> AbstractContextManager[None]:
+def _held(place: Path, kind: str) -> AbstractContextManager[None]:
     """Hold the folder against whoever writes it; raises InputError if it is being written."""
     from p2p_sim.cli import kept_folders
     from p2p_sim.rundir.claim import claimed
     from p2p_sim.sweep import folder
 
-    return folder.locked(found.path) if found.kind == kept_folders.SWEEP else claimed(found.path, force=True)
+    return folder.locked(place) if kind == kept_folders.SWEEP else claimed(place, force=True)

@@ -5,46 +5,63 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.core.summary import visible
+from p2p_sim.report import output_files
 
 
 @dataclass
 class RunLog:
-    """Writes events to a stream; without one, nowhere."""
+    """Writes events to a file; without one, nowhere."""
 
-    stream: TextIO | None = None
+    stream: FileIO | None = None
+    path: str = ""
 
     def __call__(self, event: str, about: Mapping[str, Any]) -> None:
-        """Write one line: the time (UTC), the event, and what is to be told of it."""
+        """Write one line: the time (UTC), the event, and what is to be told of it.
+
+        Raises StorageError where it cannot be written, such as on a full disk.
+        """
         if self.stream is None:
             return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-        line = json.dumps({"time": now, "event": event, **about})
-        self.stream.write(f"{line}\n")
-        self.stream.flush()
+        left = memoryview((json.dumps({"time": now, "event": event, **about}) + "\n").encode())
+        try:
+            while left:  # a write may be short
+                left = left[self.stream.write(left) :]
+        except OSError as error:
+            raise StorageError(
+                f"--log {self.path!r} cannot be written ({error.strerror or error}): make room, or give another file"
+            ) from error
 
 
 @contextmanager
 def opened(path: str | None) -> Iterator[RunLog]:
-    """Append to a file inside the ``with`` block; an error that ends it is the last event.  Raises InputError."""
+    """Append to a file inside the ``with`` block; an error that ends it is the last event.
+
+    Raises InputError if it cannot be opened, or is a file of a run.
+    """
     if path is None:
         yield RunLog()
         return
+    place = output_files.check(str(Path(path).expanduser()) if path else path, "--log")
     try:
-        stream = Path(path).expanduser().open("a", encoding="utf-8")
+        stream = place.open("ab", buffering=0)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"--log {path!r} cannot be written ({why}): give another file") from error
     with stream:
-        log = RunLog(stream)
+        log = RunLog(stream, path)
         try:
             yield log
         except BaseException as error:
-            log("failed", {"error": type(error).__name__, "message": visible(" ".join(str(error).split()))})
+            message = visible(" ".join(str(error).split()))
+            with suppress(StorageError):  # the log itself is what failed
+                log("failed", {"error": type(error).__name__, "message": message})
             raise

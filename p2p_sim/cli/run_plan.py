@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim import backends
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
 from p2p_sim.learning import experiment
@@ -46,6 +47,7 @@ def synthetic(command: Any, protocol: Protocol) -> Crowd | None:
     """
     if command.graph is not None and command.graph.endswith(edges.SUFFIXES):
         return None
+    check_whole("users", command.users)
     shares = command.label_shares()
     size, drawn = experiment.drawn(
         protocol, command.cluster_size, command.share, shares, command.features or 0, command.seed

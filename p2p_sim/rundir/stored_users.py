@@ -31,6 +31,8 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
     ``cluster``: that of clusters, integers, by which the rows must be sorted; None for none.  Raises InputError if it
     cannot be read, and for other columns.
     """
+    if not str(place):  # an empty shell variable would be the folder that one stands in
+        raise InputError("population = '': name a Parquet file, or a folder of them")
     files = []
     try:
         system, path = _system(str(place))
@@ -166,6 +168,11 @@ def _groups(file: Any, name: str, names: list[str], low: int, high: int) -> list
         end = first + file.metadata.row_group(group).num_rows
         if first < max(high, low + 1) and low < end:
             table = file.read_row_group(group, columns=names, use_threads=False)
+            for key in names:
+                if table.column(key).null_count:
+                    raise InputError(
+                        f"column {key!r} of {name!r} has missing values (nulls): fill them in, or leave these rows out"
+                    )
             rows = slice(max(0, low - first), max(0, high - first))
             read = parquet_columns.columns(table, Path(name))
             found.append({key: column[rows].copy() for key, column in read.items()})

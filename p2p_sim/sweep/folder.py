@@ -23,6 +23,13 @@ SWEEP, RUNS = "sweep.json", "runs.jsonl"
 TABLE, TABLE_CSV = "table.parquet", "table.csv"
 FILES = (SWEEP, RUNS, TABLE, TABLE_CSV)
 FORMAT = 1
+_KEPT = {
+    "format": int,
+    "runs": int,
+    "grids": list,
+    "code": dict,
+    "examples": dict,
+}  # what sweep.json must have
 
 ADVICE = "remove it with p2p-sim rm and sweep again, or give another --out"
 _PATIENCE = 1.0  # seconds: p2p-sim ls holds the lock while it looks
@@ -146,13 +153,9 @@ def held(path: Path) -> Iterator[SweepFolder]:
         found.read()
         found.cut()
         yield found
-        empty = found.about is None
-    except BaseException:
-        empty = _about(path) is None
-        raise
     finally:
         os.close(descriptor)
-        if empty:  # it never began
+        if not os.path.lexists(path / SWEEP):  # it never began
             (path / RUNS).unlink(missing_ok=True)
             for parent in new:
                 with suppress(OSError):
@@ -205,9 +208,9 @@ def _about(path: Path) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {advice}") from error
-    if not isinstance(found, dict) or type(found.get("format")) is not int or "grids" not in found:
+    if not isinstance(found, dict) or any(type(found.get(key)) is not kind for key, kind in _KEPT.items()):
         raise InputError(f"{str(file)!r} is no file of a sweep: {advice}")
     if found["format"] > FORMAT:
         raise InputError(

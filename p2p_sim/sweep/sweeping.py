@@ -67,7 +67,9 @@ def made(
     if workers is not None:
         check_whole("workers", workers)
         if address is not None:
-            raise InputError("workers and address are both given: a cluster has as many as it has processors")
+            raise InputError(
+                "workers and address are both given: a cluster has as many as it has processors; leave workers out"
+            )
     asked = plan.read(given)
     place = _place(asked, out)
     folder.check(place)

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import InputError, Population
@@ -95,6 +97,12 @@ def test_files_that_hold_no_users_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"folder without \.parquet files"):
         stored_users.population(tmp_path / "empty")
+    with pytest.raises(InputError, match="population = ''"):
+        stored_users.population("")  # an unset variable of a shell, not the folder that one stands in
+    parquet_file = tmp_path / "holes.parquet"
+    parquet.write_table(pyarrow.table({"y": pyarrow.array([None, True, False])}), parquet_file)
+    with pytest.raises(InputError, match=r"column 'y' .* has missing values .*: fill them in, or leave"):
+        stored_users.population(parquet_file).hash  # noqa: B018
     (tmp_path / "text.parquet").write_text("no Parquet file")
     with pytest.raises(InputError, match="is no Parquet file"):
         stored_users.population(tmp_path / "text.parquet")

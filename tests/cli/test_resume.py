@@ -131,6 +131,7 @@ def test_a_run_that_was_whole_but_for_its_name_says_so(cli, left):
         (["--seed", "4"], "--seed 4 contradicts run 'rounds.partial-"),
         (["--fault", "drop=0.1"], "which has no --fault: leave it out"),
         (["--users", "301"], "which has 300: leave it out"),
+        (["--attack"], "error: --attack contradicts run"),
     ],
 )
 def test_other_words_are_refused(cli, left, more, says):

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def events(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
@@ -60,4 +62,26 @@ def test_a_log_that_cannot_be_written_is_refused(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--users", "300", "--log", tmp_path / "no" / "log.jsonl")
     assert done.status == 2
     assert "--log " in done.err
-    assert "No such file or directory" in done.err
+    assert "give a file in a folder that exists" in done.err
+
+
+def test_a_log_is_no_other_file_of_the_command_and_none_of_a_run(cli, tmp_path):
+    people = tmp_path / "people.csv"
+    people.write_text("age,label\n" + "".join(f"{i},{i % 2}\n" for i in range(60)))
+    text = people.read_bytes()
+    done = cli("run", "randomized-response", "--data", people, "--log", people)
+    assert "names this file twice" in done.err
+    assert people.read_bytes() == text
+    assert cli("run", "randomized-response", "--users", "50", "--out", tmp_path / "one").status == 0
+    done = cli("run", "randomized-response", "--users", "50", "--log", tmp_path / "one" / "run.json")
+    assert "belongs to the run" in done.err
+    same = tmp_path / "same"
+    assert cli("run", "randomized-response", "--users", "50", "--log", same, "--out", same).status == 2
+    assert not same.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_log_on_a_full_disk_is_named(cli):
+    done = cli("run", "randomized-response", "--users", "50", "--log", "/dev/full")
+    assert done.status == 2
+    assert "--log '/dev/full' cannot be written (No space left on device)" in done.err

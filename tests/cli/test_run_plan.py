@@ -36,6 +36,8 @@ def test_what_cannot_fit_is_refused_before_it_starts(cli, tmp_path):
     for done in (asked, plain):
         assert "error: this run cannot fit: this machine needs " in done.err
         assert "(2,000,000,000 users, 6,000,000,000 messages" in done.err
+    more = cli(*words[:3], "3e9", "--plan")  # no number of machines runs these
+    assert "users = 3000000000: must be an integer from 1 to 2,147,483,647" in more.err
     assert list(tmp_path.iterdir()) == []
 
 

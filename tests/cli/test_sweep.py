@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -206,3 +207,68 @@ def test_rm_leaves_what_is_written_or_holds_other_files(cli: Any, kept: Path) ->
     (place / folder.SWEEP).write_text('{"format": 1, "of": "another program"}')
     assert cli("rm", "sweeps/small", "--yes").status == 2
     assert place.exists()
+
+
+def test_rm_removes_the_folder_that_one_stands_in_and_no_unnamed_one(
+    cli: Any, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = kept / "runs" / "randomized-response-synthetic-1"
+    monkeypatch.chdir(run)
+    assert "PATH = ''" in cli("rm", "", "--yes").err  # what an unset variable of a shell gives
+    assert cli("rm", ".", "--yes").status == 0
+    monkeypatch.chdir(kept / "sweeps" / "small")
+    assert cli("rm", ".", "--yes").status == 0
+    monkeypatch.chdir(kept)
+    assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
+
+
+def test_rm_leaves_nothing_behind_where_it_cannot_remove(
+    cli: Any, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = below(kept)
+
+    def busy(_self: Path, _target: Path) -> None:
+        raise OSError(16, "Device or resource busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", busy)
+        assert (
+            "'sweeps/small' cannot be removed: Device or resource busy"
+            in cli("rm", "sweeps/small", "--yes").err
+        )
+    assert below(kept) == before
+
+    def denied(_path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("shutil.rmtree", denied)
+    done = cli("rm", "sweeps/small", "--yes")
+    assert "what is left lies in" in done.err
+    assert Path(done.err.split("lies in '")[1].split("'")[0], "small", folder.SWEEP).exists()
+
+
+def test_ls_passes_over_folders_that_it_must_not_read(
+    cli: Any, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept / "theirs").mkdir()
+    looked = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if Path(path).name == "theirs":
+            raise PermissionError(13, "Permission denied", str(path))
+        return looked(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert [row["kind"] for row in cli("ls", "--json").json] == ["run", "sweep"]
+    assert "Permission denied" in cli("rm", "theirs", "--yes").err
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 1, "grids": [], "runs": "x"}', "[" * 9999])
+def test_a_damaged_sweep_is_named_by_every_verb(text: str, cli: Any, kept: Path) -> None:
+    (kept / "sweeps" / "small" / folder.SWEEP).write_text(text)
+    before = below(kept)
+    assert cli("ls", "--json").json[1]["state"] == "damaged"
+    for words in (("sweep", "small.toml"), ("rm", "sweeps/small", "--yes")):
+        done = cli(*words)
+        assert (done.status, done.err.count("sweep.json'")) == (2, 1)
+    assert below(kept) == before
