@@ -21,7 +21,7 @@ from p2p_sim.leakage.attacker_names import OPTIMAL, SHIPPED, OwnAttacker, named
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import SHARE, canary_attack, released_attack
-from p2p_sim.leakage.dependence import groups_of
+from p2p_sim.leakage.dependence import bags_of, groups_of
 from p2p_sim.leakage.deviating import Reading, reading_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.held_out import from_others
@@ -87,8 +87,8 @@ def attack(
     and the learner looks: otherwise it runs the protocol again, with the share ``canaries`` of the users, by default
     0.05.  One that needs what the view does not contain has a row "refused".
     Canaries of the run are no victims of the others, who know what the labels were before the coins.
-    ``held_out``: people who are not in the run, such as a test part; where the users of the run are one crowd, whose
-    messages tell of everybody's labels, "knn", "model" and "prior" are estimated from their labels instead.
+    ``held_out``: people who are not in the run, such as a test part; where messages are mixed within clusters, or in
+    one crowd, "knn", "model" and "prior" are estimated from their labels instead.
     ``users``: "deviating", or "all deviating", as in ``privacy.profile``: no run has any, so what they read of each
     victim is drawn by the law of the view, where it is known and is of one answer of hers.
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
@@ -379,9 +379,14 @@ def _believed(
     groups: npt.NDArray[np.int64] | None,
     held_out: Population | None,
 ) -> tuple[Eta, bool]:
-    """Return what attackers think of labels before messages, and whether it is estimated ``WITHIN`` one crowd."""
+    """Return what attackers think of labels before messages, and whether it is estimated ``WITHIN`` one crowd.
+
+    Clusters may be of people alike, of whom those of other clusters tell little: people outside the run are asked
+    there, and in one crowd.  The users of a bag are alike by chance only.
+    """
     crowd = groups is not None and not priors.several(groups)
-    outside = _of_others(eta, run, program, people, seed, held_out) if crowd else None
+    alike = crowd or (groups is not None and bags_of(program, people) is None)
+    outside = _of_others(eta, run, program, people, seed, held_out) if alike else None
     if outside is not None:
         return outside, False
     belief = _belief(eta, run, program, people, seed, tell, groups)
