@@ -276,6 +276,13 @@ def _promises(given: Any, where: str) -> list[dict[str, Any]]:
                 for each in several(name, value, place)
             ]
         _check_once(name, axes[name], place)
+    from p2p_sim.privacy.calibrate import check_target
+
+    for epsilon, delta in itertools.product(axes["epsilon"], axes["delta"]):
+        try:
+            check_target(epsilon, delta)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import check_seed
@@ -136,11 +138,7 @@ def _check_crypto(name: str) -> None:
 
 
 def _check_count(name: str) -> Callable[[int], None]:
-    def check(value: int) -> None:
-        if value < 1:
-            raise InputError(f"{name} = {value}: must be at least 1")
-
-    return check
+    return partial(check_whole, name)
 
 
 _RANGES: dict[str, Callable[[Any], object]] = {

@@ -103,6 +103,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown model": ({"protocol": "randomized-response", "data": "digits", "model": "oracle"}, "oracle"),
     "graph that is not used": ({**RR, "graph": "regular:4"}, "uses no graph"),
     "promise without epsilon": ({**RR, "promise": {"delta": 1e-5}}, "epsilon is missing"),
+    "promise out of range": ({**RR, "promise": {"epsilon": [1, -1]}}, "epsilon = -1.0: must be a number, at"),
+    "more users than any run": ({**RR, "users": 1 << 31}, "users = 2147483648: must be an integer from 1 to"),
     "promise of what is fixed": ({**RR, "epsilon": 1.0, "promise": {"epsilon": 1}}, "leave it out"),
     "promise of no parameter": ({**RR, "promise": {"epsilon": 1, "vary": "x"}}, "say which parameter"),
     "parameter of one protocol alone": (
