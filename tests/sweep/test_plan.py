@@ -105,6 +105,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "promise without epsilon": ({**RR, "promise": {"delta": 1e-5}}, "epsilon is missing"),
     "promise out of range": ({**RR, "promise": {"epsilon": [1, -1]}}, "epsilon = -1.0: must be a number, at"),
     "share out of range": ({**RR, "share": [0.5, 2]}, r"share = 2.0: must be a number in \[0, 1\]"),
+    "shares of more than all": ({**RR, "shares": [0.5, 0.6]}, "sum to 1.1, must sum to 1"),
     "features out of range": ({**RR, "features": -1}, "features = -1: must be an integer from 0 to 10,000"),
     "test rows out of range": (
         {"protocol": "randomized-response", "data": "digits", "test": 1}, r"test = 1.0: must be a number in \(0, 1\)"
