@@ -124,6 +124,13 @@ def is_sweep(path: Path) -> bool:
 
 def check(path: Path) -> None:
     """Check that a sweep can be kept in a folder, or is there; raises InputError."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # too long, a null byte, or a folder that must not be read
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"--out {str(path)!r} is no usable path ({why}): give another folder") from error
     if path.is_symlink():
         raise InputError(f"--out {str(path)!r} is a link: name the folder itself")
     if not path.exists():

@@ -21,6 +21,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol, check_kept
+from p2p_sim.core.synthetic import shares_of
 from p2p_sim.protocol_parameters import Parameter, complete, made, parameters
 from p2p_sim.report.delta import DELTA
 from p2p_sim.rundir.run_directory import to_json
@@ -117,6 +118,8 @@ def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, 
                 faults.check(protocol)
             for view in (*given.get("views", ()), *([run[PROMISE]["view"]] if PROMISE in run else ())):
                 Coalition.parse(view, protocol.roles())
+            if "users" in given:
+                shares_of(protocol.label_count(), given.get("shares"), given.get("share"))
             key = examples_of(run, protocol)
         except InputError as error:
             raise InputError(f"run {index}, {protocol.command_name()}: {error}") from error
@@ -276,6 +279,13 @@ def _promises(given: Any, where: str) -> list[dict[str, Any]]:
                 for each in several(name, value, place)
             ]
         _check_once(name, axes[name], place)
+    from p2p_sim.privacy.calibrate import check_target
+
+    for epsilon, delta in itertools.product(axes["epsilon"], axes["delta"]):
+        try:
+            check_target(epsilon, delta)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 

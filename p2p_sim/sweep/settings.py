@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.population import check_seed
+from p2p_sim.core.population import MAX_FEATURES, check_seed
 from p2p_sim.core.sealing import CRYPTO
 from p2p_sim.learning.data.reading_options import Reading
 from p2p_sim.report.delta import check_delta
@@ -136,11 +138,7 @@ def _check_crypto(name: str) -> None:
 
 
 def _check_count(name: str) -> Callable[[int], None]:
-    def check(value: int) -> None:
-        if value < 1:
-            raise InputError(f"{name} = {value}: must be at least 1")
-
-    return check
+    return partial(check_whole, name)
 
 
 _RANGES: dict[str, Callable[[Any], object]] = {
@@ -148,5 +146,8 @@ _RANGES: dict[str, Callable[[Any], object]] = {
     "model": _check_model, "crypto": _check_crypto,
     "users": _check_count("users"), "cluster_size": _check_count("cluster_size"),
     "clusters": _check_count("clusters"),
+    "features": lambda features: check_whole("features", features, 0, MAX_FEATURES),
+    "share": lambda share: check_range("share", share, 0, 1),
+    "test": lambda test: check_range("test", test, 0, 1, open_low=True, open_high=True),
 }  # fmt: skip
 """What checks a value of the right type; what is not here is checked by the run."""

@@ -103,6 +103,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown model": ({"protocol": "randomized-response", "data": "digits", "model": "oracle"}, "oracle"),
     "graph that is not used": ({**RR, "graph": "regular:4"}, "uses no graph"),
     "promise without epsilon": ({**RR, "promise": {"delta": 1e-5}}, "epsilon is missing"),
+    "promise out of range": ({**RR, "promise": {"epsilon": [1, -1]}}, "epsilon = -1.0: must be a number, at"),
+    "share out of range": ({**RR, "share": [0.5, 2]}, r"share = 2.0: must be a number in \[0, 1\]"),
+    "shares of more than all": ({**RR, "shares": [0.5, 0.6]}, "sum to 1.1, must sum to 1"),
+    "features out of range": ({**RR, "features": -1}, "features = -1: must be an integer from 0 to 10,000"),
+    "test rows out of range": (
+        {"protocol": "randomized-response", "data": "digits", "test": 1}, r"test = 1.0: must be a number in \(0, 1\)"
+    ),
+    "more users than any run": ({**RR, "users": 1 << 31}, "users = 2147483648: must be an integer from 1 to"),
     "promise of what is fixed": ({**RR, "epsilon": 1.0, "promise": {"epsilon": 1}}, "leave it out"),
     "promise of no parameter": ({**RR, "promise": {"epsilon": 1, "vary": "x"}}, "say which parameter"),
     "parameter of one protocol alone": (

@@ -202,6 +202,13 @@ def test_another_sweep_in_the_folder_is_refused_and_what_changed_is_named(
         p2p_sim.sweep(USERS, out=place)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a" * 300])
+def test_a_folder_with_an_impossible_name_is_refused(name: str, here: Any) -> None:
+    here()
+    with pytest.raises(InputError, match="is no usable path"):
+        p2p_sim.sweep(USERS, out=name)
+
+
 def test_examples_that_changed_are_named(here: Any, tmp_path: Path) -> None:
     here()
     file = tmp_path / "people.csv"
