@@ -94,6 +94,7 @@ class Run(Summary):
     seed_source: str | None = seeds.GIVEN
     canaries: dict[str, Array] = field(default_factory=dict)
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
+    _draft: Draft | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<Run of {self._call()} on {self.backend}, digest {self.digest}>"
@@ -235,7 +236,7 @@ class Run(Summary):
         check_flag("force", force)
         check_flag("population", population)
         check_kept(self.parameters)
-        saved = run_directory.save(self, folder, force, population)
+        saved, self._draft = run_directory.save(self, folder, force, population, self._draft), None
         if isinstance(self.outputs, StoredOutputs) and not self.outputs.folder.exists():
             self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
         if isinstance(self._trace, OnDemand):
@@ -349,7 +350,7 @@ def _run(
     counts = {(kind, 0): Count() for kind in unsent} | finished.totals.counts
     messages: Mapping[str, dict[str, Array]]
     if draft is not None and streams:
-        messages = OnDemand(Stored(draft.end(counts, finished.totals.files)), draft)
+        messages = OnDemand(Stored(draft.end(counts, finished.totals.files)))
     else:
         messages = sorted_trace(protocol, finished.totals.trace, settings.trace)
     timings["total"] = time.perf_counter() - start
@@ -375,4 +376,5 @@ def _run(
         work=dict(sorted(finished.totals.work.items())),
         most=dict(sorted(finished.totals.most.items())) if settings.costs else None,
         _trace=messages,
+        _draft=draft,
     )

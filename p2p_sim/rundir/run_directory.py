@@ -66,15 +66,15 @@ _AT_ONCE = 1_000_000
 """Users who are read when a run is loaded; of more, no more than is asked for, when it is."""
 
 
-def save(run: RunRecord, path: Path, force: bool, population: bool) -> Path:
-    """Write a run directory; see ``Run.save``."""
+def save(
+    run: RunRecord, path: Path, force: bool, population: bool, draft: Draft | None = None
+) -> Path:  # fmt: skip
+    """Write a run directory; see ``Run.save``.  ``draft``: of this run, begun before it was computed."""
     if population and run.population is not None:
         check_whole(run.population)
     if not population:
         seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
-    stored = (each for each in (run.kept_messages, run.outputs) if isinstance(each, OnDemand | StoredOutputs))
-    draft = next((each.draft for each in stored if each.draft is not None), None)
     if draft is not None and draft.beside(path):
         _finish(run, draft, path, force, population)
     else:

@@ -23,7 +23,7 @@ from p2p_sim.rundir.manifest import kinds_of
 from p2p_sim.rundir.run_json import on_command_line, recomputing
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_file import File, Part, memory_parts, order_of, places_of, sources_of
-from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, Draft, uneven, unfinished
+from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, uneven, unfinished
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -226,10 +226,10 @@ class Stored(Source):
 
 
 class OnDemand(Mapping[str, Columns]):
-    """The messages of a stored trace by kind, read when asked for.  ``draft``: of the run directory they wait in."""
+    """The messages of a stored trace by kind, read when asked for."""
 
-    def __init__(self, stored: Stored, draft: Draft | None = None):
-        self.stored, self.draft = stored, draft
+    def __init__(self, stored: Stored):
+        self.stored = stored
 
     def __getitem__(self, kind: str) -> Columns:
         if kind not in self.stored.kinds:

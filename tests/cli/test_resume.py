@@ -96,6 +96,19 @@ def test_a_run_that_was_killed_goes_on(cli, left, moment):
     )
 
 
+def test_a_run_without_a_trace_is_saved_where_it_was_begun(cli, tmp_path):
+    """Killed while it was saved, it left another folder, with its labels, which nothing ever removed."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [*WORDS[:-4], "--theta", "0.5"]
+    code = KILLED.replace("in MOMENTS.items()", "in [('outputs', MOMENTS['outputs'])]")
+    subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, env=environment, check=True, capture_output=True
+    )
+    assert len(list(tmp_path.glob("*.partial-*"))) == 1
+    assert cli("run", "--resume", "outputs").status == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["outputs"]
+
+
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("shards", [2, 3])
