@@ -11,7 +11,7 @@ from pathlib import Path
 
 from p2p_sim.cli.run_folders import LATEST, RUNS
 from p2p_sim.core.errors import InputError
-from p2p_sim.rundir import run_directory, run_json
+from p2p_sim.rundir import run_directory, run_json, under_way
 from p2p_sim.sweep import folder as sweep_folder
 from p2p_sim.sweep.sweeping import SWEEPS
 
@@ -22,7 +22,7 @@ _BEING_WRITTEN = ".p2p-sim-"  # left by a command that was killed
 
 @dataclass(frozen=True)
 class KeptFolder:
-    """A run, or a sweep.  ``state``: whether it is whole, goes on, or is damaged; ``what``: its protocol and size."""
+    """A run, or a sweep.  ``state``: whether it is whole, goes on, was cut off, or is damaged; ``what``: of what."""
 
     path: Path
     kind: str
@@ -43,7 +43,7 @@ class KeptFolder:
     @property
     def strangers(self) -> list[str]:
         """Names of what lies in the folder and is none of its own files."""
-        of_a_run = (*run_directory.OWN_FILES, *run_directory.OWN_FOLDERS, _REPORT)
+        of_a_run = (*run_directory.OWN_FILES, *run_directory.OWN_FOLDERS, _REPORT, under_way.ASKED)
         own = sweep_folder.FILES if self.kind == SWEEP else of_a_run
         return sorted(
             file.name for file in self.path.iterdir()
@@ -69,6 +69,8 @@ def of(path: Path) -> KeptFolder | None:
     try:
         if os.path.lexists(path / sweep_folder.SWEEP):
             return _sweep(path)
+        if os.path.lexists(path / under_way.ASKED):
+            return _run_under_way(path)
         if run_directory.is_run(path):
             return _run(path)
     except (InputError, OSError) as error:
@@ -116,6 +118,18 @@ def _run(path: Path) -> KeptFolder:
     content = run_json.read_run_json(path)
     users = "" if content["users"] is None else f", {content['users']:,} users"
     return KeptFolder(path, RUN, "complete", f"{content['protocol'].partition(':')[2]}{users}")
+
+
+def _run_under_way(path: Path) -> KeptFolder:
+    asked, state = under_way.read(path), "cut off"
+    try:
+        lock = under_way.locked(path)
+    except InputError:
+        state = "running"
+    else:
+        if lock is not None:
+            os.close(lock)
+    return KeptFolder(path, RUN, state, asked["protocol"].partition(":")[2])
 
 
 def _sweep(path: Path) -> KeptFolder:

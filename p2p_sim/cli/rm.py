@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, flag
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
+from p2p_sim.rundir import under_way
 
 if TYPE_CHECKING:
     from p2p_sim.cli.kept_folders import KeptFolder
@@ -103,4 +105,16 @@ def _held(place: Path, kind: str) -> AbstractContextManager[None]:
     from p2p_sim.rundir.claim import claimed
     from p2p_sim.sweep import folder
 
-    return folder.locked(place) if kind == kept_folders.SWEEP else claimed(place, force=True)
+    if kind == kept_folders.SWEEP:
+        return folder.locked(place)
+    return _lock(place) if (place / under_way.ASKED).exists() else claimed(place, force=True)
+
+
+@contextmanager
+def _lock(place: Path) -> Iterator[None]:
+    lock = under_way.locked(place)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)

@@ -121,6 +121,21 @@ def test_it_goes_on_in_shards(cli, left, shards):
     assert next(outputs) == next(outputs)
 
 
+def test_runs_that_were_cut_off_are_listed_and_removed(cli, left):
+    (folder,) = left.glob("rounds.partial-*")
+    rows = {row["path"]: (row["kind"], row["state"], row["what"]) for row in cli("ls", "--json").json}
+    assert rows[folder.name] == ("run", "cut off", "PeerToPeer")
+    assert rows["whole"][1] == "complete"
+    lock = under_way.locked(folder)
+    done = cli("rm", folder.name, "--yes")
+    assert (done.status, "is still being computed" in done.err, folder.exists()) == (2, True, True)
+    assert {row["path"]: row["state"] for row in cli("ls", "--json").json}[folder.name] == "running"
+    os.close(lock)
+    before = below(left)
+    assert cli("rm", folder.name, "--yes").status == 0
+    assert below(left) == {name: kept for name, kept in before.items() if not name.startswith(folder.name)}
+
+
 def test_what_takes_a_whole_run_says_how_it_goes_on(cli, left):
     (folder,) = left.glob("rounds.partial-*")
     done = cli("report", folder.name)

@@ -55,6 +55,7 @@ def test_a_run_that_fails_says_so(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--data", "breast-cancer", "--label", "nothing", "--log", log)
     assert done.status == 2
     assert [each["event"] for each in events(log)] == ["started", "failed"]
+    assert events(log)[-1].keys() == {"time", "event", "error"}, "its text may quote a row of the data"
     assert events(log)[-1]["error"] == "InputError"
 
 
