@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import channels

@@ -16,10 +16,10 @@ from p2p_sim.backends.speeds import Log
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_flag, path_of
-from p2p_sim.core.deliveries import Count, Most
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.ledger import Count, Most
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
@@ -66,7 +66,7 @@ class Run(Summary):
     ``work``: cryptographic operations by (role, round, name), the names of ``p2p_sim.crypto.rates.Rates``; ``most``: of
     each (kind, round), the most that one user sent and received, None if not asked for.
     ``crypto``: "real" or "modelled".  ``seed_source``: "fresh", "given", or None where that is not known.
-    ``canaries``: users whose label a coin flipped or not before the run, as columns; see ``learning.canaries``.
+    ``canaries``: users whose label a coin flipped or not before the run, as columns; see ``learning.planted_canaries``.
     ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 
@@ -12,6 +11,7 @@ from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.threads import cores
 
 __all__ = ["NAMES", "Settings", "opened", "run", "shards_of"]
 
@@ -68,6 +68,6 @@ def opened(settings: Settings, users: int) -> Iterator[None]:
         return
     from p2p_sim.backends import ray_session, shards
 
-    wanted = users + 1 if settings.backend == "actors" else settings.shards or os.cpu_count() or 1
+    wanted = users + 1 if settings.backend == "actors" else settings.shards or cores()
     with ray_session.session(settings.address, wanted, users * shards.STORE_BYTES_A_USER):
         yield

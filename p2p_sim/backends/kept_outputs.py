@@ -10,8 +10,8 @@ from typing import Any
 import numpy.typing as npt
 
 from p2p_sim.core import kernels
-from p2p_sim.core.deliveries import Totals
 from p2p_sim.core.engine import Finished, join_parts
+from p2p_sim.core.ledger import Totals
 from p2p_sim.core.run_digest import Lanes, added, output_lanes
 
 Array = npt.NDArray[Any]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import time
 from typing import Any
 
@@ -26,6 +25,7 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.threads import cores
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.core.unmade import Origin, Unmade
 
@@ -38,7 +38,7 @@ def run(
     """Run over Ray shards; return the result, and the seconds of start-up, rounds and shut-down."""
     if not isinstance(population, Unmade):  # one is looked at by the workers first
         layout.check(protocol, population, settings.faults)
-    wanted = min(settings.shards or os.cpu_count() or 1, population.users)
+    wanted = min(settings.shards or cores(), population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
     with session(settings.address, wanted, population.users * STORE_BYTES_A_USER):

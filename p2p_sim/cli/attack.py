@@ -218,7 +218,7 @@ class AttackCommand(TableOptions):
         import numpy as np
 
         from p2p_sim.cli.users import gathered
-        from p2p_sim.learning import canaries
+        from p2p_sim.learning import planted_canaries
 
         people, about = run.population, run.notes.get("data") or {}
         assert run.source is not None
@@ -226,7 +226,7 @@ class AttackCommand(TableOptions):
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
         asked = read_as_run(self, self.run or "", run)
         examples, _ = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
-        again, given = examples.population, canaries.as_given(run)
+        again, given = examples.population, planted_canaries.as_given(run)
         assert given is not None
         if not np.array_equal(again.y, given.y) or not np.array_equal(again.sizes, people.sizes):
             made = shlex.join(run.notes.get("command", ()))
@@ -330,7 +330,7 @@ class AttackCommand(TableOptions):
         from p2p_sim.leakage.advantage import CANARIES
         from p2p_sim.leakage.attack import NAMES
         from p2p_sim.leakage.attacker_names import named
-        from p2p_sim.learning import canaries
+        from p2p_sim.learning import planted_canaries
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")
@@ -351,7 +351,7 @@ class AttackCommand(TableOptions):
                 f"--canaries {self.canaries:g}: the share of users for --attacker canaries, which is not asked for: "
                 "add that, or leave this out"
             )
-        canaries.check(self.canaries, trains=True)
+        planted_canaries.check(self.canaries, trains=True)
         if self.eta == "true" and self.data is not None and self.run is None:
             raise InputError(
                 "--eta true: nobody knows by which P(label | features) the labels of data were drawn; give --eta knn, "
@@ -374,9 +374,10 @@ class AttackCommand(TableOptions):
 
 def _with_canaries(run: Run) -> dict[str, str]:
     """Say of a run with canaries that its labels are not those of the data."""
-    from p2p_sim.learning import canaries
 
-    planted = canaries.of_columns(run.canaries)
+    from p2p_sim.learning import planted_canaries
+
+    planted = planted_canaries.of_columns(run.canaries)
     return {} if planted is None else {"canaries": planted.note()}
 
 

@@ -331,7 +331,7 @@ class RunCommand(TableOptions):
     def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
         """Print what the run will take; raises InputError if it cannot fit."""
         from p2p_sim.cli import run_plan
-        from p2p_sim.learning import canaries
+        from p2p_sim.learning import planted_canaries
         from p2p_sim.plan import Crowd
 
         with terminal.stdout_to_stderr(), run_plan.cluster(self):
@@ -341,7 +341,7 @@ class RunCommand(TableOptions):
             if crowd is None:
                 crowd = Crowd.of(self._people(protocol), protocol)
             if self.canaries is not None:
-                canaries.count_of(self.canaries, crowd.users)
+                planted_canaries.count_of(self.canaries, crowd.users)
             plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
         sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
         plan.check()
@@ -478,7 +478,7 @@ class RunCommand(TableOptions):
 
         What that model imports is then found, and noted for a run that goes on.
         """
-        from p2p_sim.learning import canaries, experiment
+        from p2p_sim.learning import experiment, planted_canaries
 
         if self.model is not None and ":" in self.model:
             from p2p_sim.learning.training import models
@@ -486,4 +486,4 @@ class RunCommand(TableOptions):
             with terminal.stdout_to_stderr():  # modules that are imported may print
                 models.make(self.model)
         has_features = self.data is not None or bool(self.features)
-        canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)
+        planted_canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.block import Item
-from p2p_sim.core.deliveries import Totals
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.ledger import Totals
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.run_digest import output_lanes

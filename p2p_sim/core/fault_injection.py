@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from p2p_sim.core import exact, kernels_numpy
 from p2p_sim.core.address_book import World
-from p2p_sim.core.deliveries import Ledger
 from p2p_sim.core.faults import CHANCES, Faults, constant
+from p2p_sim.core.ledger import Ledger
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population

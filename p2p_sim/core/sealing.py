@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Layout, PerMessage, aligned, mismatch
-from p2p_sim.core.deliveries import Ledger
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fault_injection import NO_ATTACK, Attack, FaultInjection
 from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.core.ledger import Ledger
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import READER, SEALED, USER, Message, Send
 

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from p2p_sim.core.address_book import World
 from p2p_sim.core.block import Block, Item, Step
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.deliveries import DeliveryTally, Examined, Ledger, Totals
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fault_injection import FaultInjection
 from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.core.ledger import DeliveryTally, Examined, Ledger, Totals
 from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.outgoing import Answer, looked

@@ -20,15 +20,15 @@ from p2p_sim.leakage.advantage import CANARIES, Baseline
 from p2p_sim.leakage.attacker_names import OPTIMAL, SHIPPED, OwnAttacker, named
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
-from p2p_sim.leakage.canaries import SHARE, canary_attack, released_attack
+from p2p_sim.leakage.canary_attack import SHARE, canary_attack, released_attack
 from p2p_sim.leakage.dependence import bags_of, groups_of
 from p2p_sim.leakage.deviating import Reading, reading_of
 from p2p_sim.leakage.eta import Eta
-from p2p_sim.leakage.held_out import from_others
+from p2p_sim.leakage.eta_from_others import from_others
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
-from p2p_sim.learning import canaries as planting
-from p2p_sim.learning.canaries import Canaries
+from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.description import ids_among
+from p2p_sim.learning.planted_canaries import Canaries
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.setting import LEARNER

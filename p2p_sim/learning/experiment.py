@@ -23,7 +23,7 @@ from p2p_sim.core.population import MAX_USERS, Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
 from p2p_sim.core.unmade import SyntheticUsers, Unmade
-from p2p_sim.learning import canaries as planting
+from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
 from p2p_sim.learning.training import (
@@ -177,8 +177,8 @@ def learn(
     shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run and graph; None draws one.  ``split_seed``: of
     test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.
     ``canaries``: the share of users of whom a coin, drawn by ``seed``, flips the label or not before the run, see
-    ``canaries.plant``; what the trained models say of them is kept in ``run.canaries``.  The results also go into
-    ``run.notes``, and so into run.json.  Raises InputError for bad input.
+    ``planted_canaries.plant``; what the trained models say of them is kept in ``run.canaries``.  The results also go
+    into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     tell = reporter_of(progress)
     planting.check(canaries, model != NO_MODEL)

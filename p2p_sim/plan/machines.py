@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from p2p_sim.backends.settings import Settings
+from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
 
 
@@ -25,7 +25,7 @@ def machines(settings: Settings) -> list[Machine]:
     Raises InputError if no Ray answers at the address.
     """
     if settings.address is None:
-        return [Machine("this machine", os.cpu_count() or 1, memory())]
-    from p2p_sim.backends import ray_nodes
+        return [Machine("this machine", cores(), memory())]
+    from p2p_sim.backends import cluster_nodes
 
-    return [Machine(*node) for node in ray_nodes.nodes(settings.address)]
+    return [Machine(*node) for node in cluster_nodes.nodes(settings.address)]

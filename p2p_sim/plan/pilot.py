@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core import groups
-from p2p_sim.core.deliveries import Count
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import REAL

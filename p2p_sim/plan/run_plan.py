@@ -12,8 +12,8 @@ from typing import Any
 from p2p_sim.backends import shards_of
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import Rows, Summary, counted

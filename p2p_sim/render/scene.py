@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.deliveries import Count
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
 from p2p_sim.trace.slices import ADDRESS, Slice, Viewer, message_id

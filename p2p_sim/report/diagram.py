@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from p2p_sim.core.deliveries import Count
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import Message
 from p2p_sim.render import svg as scene_svg
 from p2p_sim.render.scene import READ, Scene, overview

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from p2p_sim.core.deliveries import Count
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import HEADER_BYTES, USER
 from p2p_sim.core.population import Population
 from p2p_sim.report import terminal

@@ -7,7 +7,7 @@ from typing import Any
 
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning import canaries
+from p2p_sim.learning import planted_canaries
 from p2p_sim.privacy.composition.same_case import listed_cases
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.report.figure_text import figure
@@ -31,7 +31,7 @@ def together(runs: Sequence[Run], delta: float) -> dict[str, Any] | None:
     """
     if len(runs) < 2:
         return None
-    given = [canaries.as_given(run) for run in runs]
+    given = [planted_canaries.as_given(run) for run in runs]
     people = [None if each is None else each.hash for each in given]
     known = {each for each in people if each is not None}
     if len(known) > 1:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.fixed_point import FixedPoint
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import FieldType, Message, Vector, field_dtype, field_shape, fixed_point
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import integrity, parquet_columns, regular_files

@@ -18,9 +18,9 @@ import numpy as np
 
 from p2p_sim import catalogue
 from p2p_sim.core import seeds
-from p2p_sim.core.deliveries import Count, Most
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.ledger import Count, Most
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from p2p_sim.core.deliveries import Count, Most
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.ledger import Count, Most
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 

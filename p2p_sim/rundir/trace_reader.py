@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import Message, field_dtype, field_shape, fixed_point
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel

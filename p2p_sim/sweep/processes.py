@@ -34,14 +34,6 @@ class Workers(Protocol):
         """Wait for the next run that ends; return its number and answer, or None and how its worker ended."""
 
 
-def processors() -> int:
-    """Return how many processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1
-
-
 @dataclass
 class _Process:
     popen: subprocess.Popen[bytes]

@@ -20,11 +20,12 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
+from p2p_sim.core.threads import cores
 from p2p_sim.sweep import folder, plan, table
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
 from p2p_sim.sweep.plan import Plan
-from p2p_sim.sweep.processes import Processes, Workers, processors
+from p2p_sim.sweep.processes import Processes, Workers
 
 SWEEPS = "sweeps"
 """Where sweeps are kept, in the current folder, unless another place is given."""
@@ -96,7 +97,7 @@ def made(
             say(f"{before:,} of them were there already")
         try:
             if left:
-                with _workers(min(left, workers or processors()), address, left) as hands:
+                with _workers(min(left, workers or cores()), address, left) as hands:
                     _make(asked, kept, hands, about["examples"], report)
         except KeyboardInterrupt:
             if say is not None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.kernels_numpy import as_words
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, run_directory

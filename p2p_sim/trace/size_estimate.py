@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from p2p_sim.backends import local
 from p2p_sim.core import groups
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol

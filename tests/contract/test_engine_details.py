@@ -15,7 +15,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.core import Message, Party, Protocol, Rounds, Vector, kernels
-from p2p_sim.core.deliveries import Totals
+from p2p_sim.core.ledger import Totals
 from p2p_sim.core.run_digest import output_lanes
 from protocols import PeerToPeer, RandomizedResponse
 from tests.backends.programs import Gossip

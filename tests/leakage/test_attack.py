@@ -15,7 +15,7 @@ from p2p_sim.leakage import attackers, intervals
 from p2p_sim.leakage.advantage import ADVANTAGE, SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
-from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.canary_attack import canary_attack
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
 from p2p_sim.leakage.label_inference import Interval
@@ -271,7 +271,7 @@ def test_attack_plants_canaries_and_runs_the_protocol_again(monkeypatch):
         planted.append((users, how["seed"]))
         return p2p_sim.run(protocol, users, **how)
 
-    monkeypatch.setattr("p2p_sim.leakage.canaries.start", again)
+    monkeypatch.setattr("p2p_sim.leakage.canary_attack.start", again)
     found = attack(run, eta="model", attackers=["prior", "canaries"])
     ((users, seed),) = planted
     assert seed != run.seed

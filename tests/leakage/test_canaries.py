@@ -18,7 +18,7 @@ from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import synthetic
-from p2p_sim.learning import canaries, experiment
+from p2p_sim.learning import experiment, planted_canaries
 from p2p_sim.learning.training.metrics import Predicted
 from protocols import LabelProportions, RandomizedResponse
 
@@ -37,7 +37,7 @@ def row(found, name="canaries"):
 
 def test_canaries_are_a_share_of_whom_a_coin_flips_half(found):
     run = found.run
-    planted = canaries.of_columns(run.canaries)
+    planted = planted_canaries.of_columns(run.canaries)
     plain = experiment.learn(RandomizedResponse(6.0), "breast-cancer", seed=3, model="none")
     assert len(planted.users) == round(0.2 * run.users)
     changed = np.flatnonzero(run.population.y != plain.run.population.y)
@@ -54,7 +54,7 @@ def test_canaries_are_a_share_of_whom_a_coin_flips_half(found):
 
 def test_more_labels_are_flipped_to_any_other():
     people = Population.synthetic(users=3000, labels=4, seed=1)
-    after, planted = canaries.plant(people, 4, 1.0, 5)
+    after, planted = planted_canaries.plant(people, 4, 1.0, 5)
     assert (planted.other != planted.label).all()
     assert (after.y[planted.flipped] == planted.other[planted.flipped]).all()
     assert (after.y[~planted.flipped] == people.y[~planted.flipped]).all()
@@ -74,12 +74,12 @@ def test_the_models_of_the_run_are_attacked(found):
     assert promise.value == pytest.approx(6.0, abs=1e-5)
     assert violations(table) == []
     assert table.users == found.run.users - 91
-    planted = canaries.of_columns(found.run.canaries)
+    planted = planted_canaries.of_columns(found.run.canaries)
     assert not np.isin(planted.users, table.per_user.user).any()
 
 
 def test_canaries_are_no_victims_of_an_attacker_of_ones_own(found):
-    run, planted = found.run, canaries.of_columns(found.run.canaries)
+    run, planted = found.run, planted_canaries.of_columns(found.run.canaries)
 
     def knows_all_but_the_coins(_knowledge):
         return planted.before(run.population.y).astype(np.int64)
@@ -159,7 +159,7 @@ def test_who_looks_is_no_canary_to_guess(found):
 
 def test_a_run_without_a_model_says_so(found):
     bare = replace(
-        found.run, canaries={k: v for k, v in found.run.canaries.items() if k not in canaries.MODELS}
+        found.run, canaries={k: v for k, v in found.run.canaries.items() if k not in planted_canaries.MODELS}
     )
     assert "trained no model" in row(attack(bare, eta="prior")).why
 
@@ -171,10 +171,10 @@ def test_bags_and_models_that_only_rank_or_decide():
         RandomizedResponse(6.0), "breast-cancer", canaries=0.1, seed=1, model="linear-svc"
     ).run
     assert np.allclose(ranks.canaries["released"].sum(axis=1), 1)
-    decides = canaries.confidences(Predicted(np.array([0, 2]), None), 3)
+    decides = planted_canaries.confidences(Predicted(np.array([0, 2]), None), 3)
     assert decides.tolist() == [[1, 0, 0], [0, 0, 1]]
     scores = np.array([[1.0, 3.0], [0.0, -2.0]])
-    chances = canaries.confidences(Predicted(np.array([1, 0]), None, scores), 3)
+    chances = planted_canaries.confidences(Predicted(np.array([1, 0]), None, scores), 3)
     assert np.log(chances[:, 1] / chances[:, 0]) == pytest.approx([2, -2])
     assert (chances[:, 2] == 0).all()
 
@@ -185,7 +185,7 @@ def test_bags_count_canaries_but_are_averaged_over_victims(share):
     run = experiment.simulate(
         LabelProportions(bag_size=3), 60, share=0.1, features=1, canaries=share, seed=2, trace="full"
     )
-    planted = canaries.of_columns(run.canaries)
+    planted = planted_canaries.of_columns(run.canaries)
     law = synthetic(run.population.x, [0.9, 0.1], 60).tossing(planted.users, planted.label, planted.other)
     ones, bags = law.rows[:, 1], bags_of(run.source, run.population)
     gained = [

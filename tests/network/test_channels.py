@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import expon, kstest, uniform
 
-from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import Message
 from p2p_sim.costing import NONE, Work, critical_path, rounds, totals
 from p2p_sim.network import channels

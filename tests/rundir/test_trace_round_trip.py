@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core import Bytes, Message, Party, Protocol, Vector
-from p2p_sim.core.deliveries import Count
+from p2p_sim.core.ledger import Count
 from p2p_sim.rundir import manifest, trace_file, trace_reader, trace_writer
 from protocols import PeerToPeer
 

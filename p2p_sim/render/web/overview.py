@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from p2p_sim.core.deliveries import Count
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
 from p2p_sim.rundir.run_record import RunRecord

@@ -22,8 +22,8 @@ from p2p_sim.leakage import intervals, one_run_epsilon
 from p2p_sim.leakage.advantage import CANARIES, SURE
 from p2p_sim.leakage.attackers import returned_by_learner, says
 from p2p_sim.leakage.label_inference import AttackRow, Floats, ImpliedEpsilon, Interval, Least
-from p2p_sim.learning import canaries as planting
-from p2p_sim.learning.canaries import Canaries
+from p2p_sim.learning import planted_canaries as planting
+from p2p_sim.learning.planted_canaries import Canaries
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.run import Run
 from p2p_sim.run import run as start

@@ -13,7 +13,7 @@ from p2p_sim import InputError, Population
 from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.attack import attack
-from p2p_sim.leakage.held_out import from_others
+from p2p_sim.leakage.eta_from_others import from_others
 from protocols import EncryptedShuffle, RandomizedResponse
 
 
