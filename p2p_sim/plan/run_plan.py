@@ -302,7 +302,8 @@ def _free(folder: Path) -> tuple[int, str]:
     """Return the bytes free where a folder will be, and the folder above it that exists."""
     above = (folder.absolute(), *folder.absolute().parents)
     there = next(each for each in above if each.exists())
-    return shutil.disk_usage(there).free, os.path.relpath(there) if there == Path.cwd() else str(there)
+    here = not folder.is_absolute() and there == Path.cwd()
+    return shutil.disk_usage(there).free, "." if here else str(there)
 
 
 _A_USER, _A_MESSAGE = 400, 60

@@ -49,7 +49,7 @@ def test_a_system_of_this_environment_carries_it_out(name):
     first, second = (systems.measure(HERE[name], sys.executable, USERS, 7, 120) for _ in range(2))
     assert first.outcome.messages == USERS
     assert first.outcome.digest == second.outcome.digest
-    assert first.peak > 10 << 20
+    assert first.peak > 4 << 20  # an interpreter alone
 
 
 def test_each_system_has_its_program_and_its_lock():
