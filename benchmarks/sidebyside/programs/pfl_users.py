@@ -17,6 +17,14 @@ from pfl.stats import MappedVectorStatistics
 from benchmarks.sidebyside.exchange import ALPHA, label, perform
 
 
+def one_round(users):
+    """Return what a round among all users is."""
+    return CentralContext(
+        current_central_iteration=0, do_evaluation=False, cohort_size=users, population=Population.TRAIN,
+        algorithm_params=AlgorithmHyperParams(), model_train_params=ModelHyperParams(),
+    )  # fmt: skip
+
+
 class Nothing(Model):
     """No model is trained."""
 
@@ -27,17 +35,19 @@ class Nothing(Model):
 class Report(FederatedAlgorithm):
     """A user's statistics are her noisy label, and one."""
 
-    def __init__(self, draw):
+    def __init__(self, users, draw):
         super().__init__()
-        self.draw = draw
+        self.users, self.draw, self.told = users, draw, None
 
     def get_next_central_contexts(
         self, model, iteration, algorithm_params, model_train_params=None, model_eval_params=None
     ):
-        raise NotImplementedError
+        context = one_round(self.users) if iteration == 0 else None
+        return context and (context,), model, Metrics()
 
     def process_aggregated_statistics(self, central_context, aggregate_metrics, model, statistics):
-        raise NotImplementedError
+        self.told = statistics["y_hat"]
+        return model, Metrics()
 
     def simulate_one_user(self, model, user_dataset, central_context):
         y_hat = int(user_dataset.raw_data[0][0]) ^ (self.draw.random() < ALPHA)
@@ -51,18 +61,12 @@ def prepare(count, seed):
         lambda user: Dataset([np.array([label(user)])], user_id=str(user)), lambda: next(numbers)
     )
     backend = SimulatedBackend(training_data=people, val_data=None)
-    context = CentralContext(
-        current_central_iteration=0, do_evaluation=False, cohort_size=count, population=Population.TRAIN,
-        algorithm_params=AlgorithmHyperParams(), model_train_params=ModelHyperParams(),
-    )  # fmt: skip
-    algorithm = Report(np.random.default_rng(seed))
+    algorithm = Report(count, np.random.default_rng(seed))
 
     def exchange(begin):
         begin()
-        statistics, _ = backend.gather_results(
-            model=Nothing(), training_algorithm=algorithm, central_context=context
-        )
-        ones, reports = statistics["y_hat"]
+        algorithm.run(AlgorithmHyperParams(), backend, Nothing(), model_train_params=ModelHyperParams())
+        ones, reports = algorithm.told
         return [int(reports)], [int(ones)]
 
     return exchange
