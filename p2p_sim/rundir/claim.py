@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import file_lock
 from p2p_sim.rundir.run_directory import check_free
 
 
@@ -40,23 +41,20 @@ def claimed(path: Path, force: bool) -> Iterator[None]:
 
 def _locked(place: Path, path: Path) -> int | None:
     """Return a locked file; None where files cannot be locked."""
-    try:
-        import fcntl
-    except ImportError:
+    if os.name != "posix":  # elsewhere a file that is open cannot be removed
         return None
     while True:
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(descriptor)
-            raise InputError(
-                f"output {str(path)!r} is being written by another run: choose another name, or wait for its end"
-            ) from error
-        except OSError:  # no locks on this file system
+        mine = file_lock.lock(descriptor)
+        if mine is None:
             os.close(descriptor)
             place.unlink(missing_ok=True)
             return None
+        if not mine:
+            os.close(descriptor)
+            raise InputError(
+                f"output {str(path)!r} is being written by another run: choose another name, or wait for its end"
+            )
         if os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)  # whoever held it has removed it just now

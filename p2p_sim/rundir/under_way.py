@@ -18,7 +18,7 @@ from typing import Any
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import code_versions, integrity, permissions, regular_files
+from p2p_sim.rundir import code_versions, file_lock, integrity, permissions, regular_files
 
 ASKED, RUN = "asked.json", "run.json"
 PARTIAL = ".partial-"
@@ -156,19 +156,15 @@ def locked(folder: Path) -> int | None:
 
     Raises InputError if another process has it.
     """
-    try:
-        import fcntl
-    except ImportError:
+    if os.name != "posix":  # elsewhere folders cannot be opened
         return None
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise InputError(
-            f"{str(folder)!r} is still being computed by another process: wait for its end, or end it first"
-        ) from error
-    except OSError:  # no locks on this file system
-        os.close(descriptor)
+    mine = file_lock.lock(descriptor)
+    if mine:
+        return descriptor
+    os.close(descriptor)
+    if mine is None:
         return None
-    return descriptor
+    raise InputError(
+        f"{str(folder)!r} is still being computed by another process: wait for its end, or end it first"
+    )

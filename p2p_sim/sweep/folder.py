@@ -17,7 +17,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files
-from p2p_sim.rundir import regular_files
+from p2p_sim.rundir import file_lock, regular_files
 
 SWEEP, RUNS = "sweep.json", "runs.jsonl"
 TABLE, TABLE_CSV = "table.parquet", "table.csv"
@@ -201,7 +201,7 @@ def is_running(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _lock(descriptor)
+        return file_lock.lock(descriptor) is False
     finally:
         os.close(descriptor)
 
@@ -234,7 +234,7 @@ def _locked(path: Path) -> int:
         descriptor = os.open(
             path / RUNS, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )
-        if _lock(descriptor) and os.fstat(descriptor).st_nlink:
+        if file_lock.lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)
         if time.monotonic() > until:
@@ -242,18 +242,3 @@ def _locked(path: Path) -> int:
                 f"{str(path)!r} is being written by another sweep: wait for its end, or name another folder"
             )
         time.sleep(0.05)
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock a file for this process; return whether nobody else has it.  True where files cannot be locked."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # no locks on this file system
-        return True
-    return True
