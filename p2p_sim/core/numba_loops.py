@@ -127,19 +127,25 @@ def several_words(key0, key1, parties, times, out):
                     out[place + i * times] = w[lane, i]
 
 
+@njit(inline="always", **_OPTIONS)
+def _picked(table, word, shift, firsts):
+    """Count thresholds up to a word: those before its stretch, then by halving, where the stretch has any."""
+    stretch = word >> shift
+    low, high = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
+    while low < high:
+        middle = (low + high) >> np.uint64(1)
+        if table[middle] <= word:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    return low
+
+
 @njit(types.void(_W, _W, _u64, _I, _L_OUT), **_OPTIONS)
 def pick(table, drawn, shift, firsts, out):
-    """Count thresholds up to each word: those before its stretch, then by halving, where the stretch has any."""
+    """Count thresholds up to each word."""
     for i in range(len(drawn)):
-        stretch = drawn[i] >> shift
-        low, high = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
-        while low < high:
-            middle = (low + high) >> np.uint64(1)
-            if table[middle] <= drawn[i]:
-                low = middle + np.uint64(1)
-            else:
-                high = middle
-        out[i] = low
+        out[i] = _picked(table, drawn[i], shift, firsts)
 
 
 @njit(
@@ -163,15 +169,7 @@ def several_looked_up(key0, key1, first, parties, times, table, shift, firsts, v
         drawn, into = words[: size * times], out[low * times : (low + size) * times]
         several_words(key0, key1, owners[:size], times, drawn)
         for i in range(len(drawn)):
-            stretch = drawn[i] >> shift
-            least, most = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
-            while least < most:
-                middle = (least + most) >> np.uint64(1)
-                if table[middle] <= drawn[i]:
-                    least = middle + np.uint64(1)
-                else:
-                    most = middle
-            into[i] = values[least]
+            into[i] = values[_picked(table, drawn[i], shift, firsts)]
 
 
 @njit([types.void(_TABLE, which, _TABLE_OUT) for which in (_L, _B)], **_OPTIONS)
