@@ -1,7 +1,7 @@
 """The command line, ``p2p-sim``: every verb is a frozen dataclass of its options with a method ``execute``.
 
-typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.  ``verbs`` says which file
-defines which verb; it is imported when it is asked for.
+typer reads the words and makes the dataclass; ``main`` does the work and owns the errors, ``command`` ends the
+process.  ``verbs`` says which file defines which verb; it is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from p2p_sim.cli.app import app, main
+from p2p_sim.cli.app import app, command, main
 from p2p_sim.cli.verbs import VERBS
 
-__all__ = ["app", "main"]
+__all__ = ["app", "command", "main"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,6 @@
 """``python -m p2p_sim.cli`` is ``p2p-sim``."""
 
-import sys
-
-from p2p_sim.cli import main
+from p2p_sim.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

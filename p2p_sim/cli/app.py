@@ -1,12 +1,19 @@
-"""The command line program: commands register here; ``main`` runs one, prints errors and returns the exit status."""
+"""The command line program: commands register here.
+
+``main`` runs one, prints errors and returns the exit status; ``command`` also ends the process.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import typer.main
@@ -154,6 +161,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = error.filename or _gone()
         return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")
     return status
+
+
+def command() -> NoReturn:
+    """Run the command line, and end the process with its exit status.
+
+    A thread may still be at work: one that reads a run ahead, or answers a browser.  Python stops it wherever it is,
+    which aborts the process if that is inside compiled code (`terminate called`).  Then the process ends at once.
+    """
+    status = main()
+    if any(thread.daemon for thread in threading.enumerate()):
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # closed, or nobody reads it: main has said so
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _outputs(verb: Any) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
@@ -23,6 +24,7 @@ AHEAD = 2
 
 
 _LOOK_SECONDS = 0.2
+_LAST_SECONDS = 2.0  # after Ctrl-C: Python stops a thread wherever it is, which aborts the process inside compiled code
 
 
 def cores() -> int:
@@ -45,7 +47,7 @@ class Threads:
         """Yield ``work(item)`` of each item, in order.
 
         Raises what the first failing item in order raises, as doing one after the other does.  Before an error leaves,
-        and before ``close`` of the iterator returns, whatever was begun has ended; only Ctrl-C does not wait for it.
+        and before ``close`` of the iterator returns, whatever was begun has ended; Ctrl-C waits at most two seconds.
         """
         if self.count == 1 or len(items) < 2:
             yield from map(work, items)
@@ -108,8 +110,11 @@ class Threads:
     ) -> None:
         for _ in self._running:
             self._todo.put(None)
-        if not isinstance(error, KeyboardInterrupt):
-            for thread in self._running:
+        last = time.monotonic() + _LAST_SECONDS
+        for thread in self._running:
+            if isinstance(error, KeyboardInterrupt):
+                thread.join(max(0.0, last - time.monotonic()))
+            else:
                 thread.join()
         self._running.clear()
 

@@ -336,3 +336,29 @@ def test_ctrl_c_while_the_words_are_read_is_said_so(cli, monkeypatch: pytest.Mon
     monkeypatch.setattr(OnceCommand, "parse_args", pressed)
     done = cli("leakage", "--data", "digits")
     assert (done.status, done.out, done.err.strip()) == (130, "", "interrupted")
+
+
+LEAVING = """
+import atexit, sys, threading, time
+from p2p_sim import cli
+
+class Torn:
+    def __del__(self):
+        print("torn down")
+
+kept = Torn()
+atexit.register(print, "exit handlers have run")
+sys.modules["p2p_sim.cli.app"].main = lambda: print("done") or 3
+if {busy}:
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+cli.command()
+"""
+
+
+@pytest.mark.parametrize(("busy", "out"), [(True, ""), (False, "torn down\n")])
+def test_a_thread_at_work_is_not_stopped_by_the_interpreter(busy, out):
+    """That would abort the process where the thread is inside compiled code."""
+    code = LEAVING.format(busy=busy)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout == "done\nexit handlers have run\n" + out

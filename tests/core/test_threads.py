@@ -16,6 +16,7 @@ import pytest
 from p2p_sim.core import InputError
 from p2p_sim.core.lazy_attribute import lazy
 from p2p_sim.core.threads import AHEAD, Threads, cores
+from tests.processes import ended
 
 
 def alive() -> list[str]:
@@ -127,6 +128,34 @@ def test_ctrl_c_ends_a_process_whose_blocks_do_not_end() -> None:
         finally:
             process.kill()
         assert b"KeyboardInterrupt" in process.stderr.read()
+
+
+ENDING = r"""
+import os, signal, time
+from p2p_sim.core.threads import Threads
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def work(number):
+    os.write(1, b"begun\n")
+    time.sleep(0.5)
+    os.write(1, b"ended\n")
+
+with Threads(2) as threads:
+    list(threads.map(work, range(2)))
+"""
+
+
+def test_ctrl_c_waits_for_blocks_that_end_soon() -> None:
+    """Else the interpreter would stop them inside compiled code, which can abort the process."""
+    started = subprocess.Popen([sys.executable, "-c", ENDING], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with ended(started) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == [b"begun\n"] * 2
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert out == b"ended\nended\n"
+    assert b"KeyboardInterrupt" in err
 
 
 def test_cores_are_those_of_this_process() -> None:
