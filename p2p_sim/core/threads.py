@@ -24,7 +24,9 @@ AHEAD = 2
 
 
 _LOOK_SECONDS = 0.2
-_LAST_SECONDS = 2.0  # after Ctrl-C: Python stops a thread wherever it is, which aborts the process inside compiled code
+_LAST_SECONDS = (
+    2.0  # after Ctrl-C: Python stops a thread wherever it is, which aborts the process inside compiled code
+)
 
 
 def cores() -> int:
