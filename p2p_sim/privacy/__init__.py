@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
     from p2p_sim.privacy.composition.grouped import grouped
     from p2p_sim.privacy.composition.parallel import parallel
-    from p2p_sim.privacy.enumeration.enumerate import EnumeratedView, enumerate_view
+    from p2p_sim.privacy.enumeration.enumerate import EnumeratedView, enumerate_view, enumerate_views
     from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
     from p2p_sim.privacy.label_matrices import DenseMatrices, Evidence, LabelMatrices, ResamplingMatrices
     from p2p_sim.privacy.law import Bracket, Law
@@ -40,7 +40,7 @@ __all__ = [
     "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError",
     "ResamplingMatrices", "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds",
     "building_blocks", "by_cluster", "calibrate", "calibrate_noise", "compose", "composed", "crowd",
-    "enumerate_view", "fits", "gaussian", "grouped", "label_noise", "laplace", "mechanisms", "parallel",
+    "enumerate_view", "enumerate_views", "fits", "gaussian", "grouped", "label_noise", "laplace", "mechanisms", "parallel",
     "profile", "register", "shuffled_response",
 ]  # fmt: skip
 
@@ -69,6 +69,7 @@ lazily(
         "parallel": "composition.parallel",
         "EnumeratedView": "enumeration.enumerate",
         "enumerate_view": "enumeration.enumerate",
+        "enumerate_views": "enumeration.enumerate",
         "LabelLikelihoods": "label_likelihoods",
         "DenseMatrices": "label_matrices",
         "Evidence": "label_matrices",

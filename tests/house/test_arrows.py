@@ -26,7 +26,7 @@ LAYERS = [
     {"leakage"},
     {"render"},
     {"report"},
-    {"evaluate"},
+    {"evaluate", "testing"},
     {"sweep"},
     {"cli"},
 ]
