@@ -135,7 +135,9 @@ def a_replay_is_the_run(case: Case) -> None:
             for kind, columns in mine.items():
                 rows = messages[kind][end] == user
                 kept = {name: column[rows] for name, column in messages[kind].items()}
-                assert equal(columns, kept), f"{case.name}: user {user} as {end} of {kind!r} is replayed otherwise"
+                assert equal(columns, kept), (
+                    f"{case.name}: user {user} as {end} of {kind!r} is replayed otherwise"
+                )
 
 
 def messages_hold_declared_fields(case: Case) -> None:
@@ -145,7 +147,10 @@ def messages_hold_declared_fields(case: Case) -> None:
         assert list(columns) == [*STANDARD, *message.fields, "nbytes"], kind
         assert len({len(column) for column in columns.values()}) == 1, kind
         for name, field in message.fields.items():  # of fixed-point fields a trace has the numbers
-            assert columns[name].dtype == (np.float64 if fixed_point(field) else field_dtype(field)), (kind, name)
+            assert columns[name].dtype == (np.float64 if fixed_point(field) else field_dtype(field)), (
+                kind,
+                name,
+            )
         counted = case.traced.by_kind().get(kind)
         sent = (0, 0) if counted is None else (counted.messages, counted.nbytes)
         assert (len(columns["round"]), int(columns["nbytes"].sum())) == sent, kind
@@ -175,7 +180,11 @@ def a_saved_run_is_the_run(case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder, catalogue.naming(type(case.protocol)):
         first.save(Path(folder) / "run")
         loaded = load(Path(folder) / "run")
-        assert (loaded.digest, loaded.counts, loaded.parameters) == (first.digest, first.counts, first.parameters)
+        assert (loaded.digest, loaded.counts, loaded.parameters) == (
+            first.digest,
+            first.counts,
+            first.parameters,
+        )
         assert all(equal(loaded.output(role), first.output(role)) for role in first.outputs)
         assert all(equal(loaded.messages(kind), first.messages(kind)) for kind in case.protocol.messages())
         one, other = loaded.replay(0).sent, first.replay(0).sent
@@ -204,7 +213,7 @@ def every_view_has_a_figure_or_a_reason(case: Case) -> None:
 
 
 def no_enumeration_exceeds_a_law(case: Case) -> None:
-    """Enumerate all draws of three users, for labels of the other two, and hold each view's law against what it sees."""
+    """Enumerate all draws of three users, for some labels of the others; hold each view's law against what it sees."""
     from p2p_sim import privacy
 
     views = [view for view in _views(case.protocol) if view.users == "curious" and view.colluders < FEW]
@@ -249,7 +258,9 @@ def docstrings_say_source_and_trust(case: Case) -> None:
     for part in ("*Source:*", "*Assumes:*"):
         assert part in about, f"{case.name}: its docstring has no {part}"
     for kind, message in case.protocol.messages().items():
-        assert len(message.text) > 20, f"message {kind!r}: say in a few words what it does, not {message.text!r}"
+        assert len(message.text) > 20, (
+            f"message {kind!r}: say in a few words what it does, not {message.text!r}"
+        )
 
 
 CHECKS: tuple[Check, ...] = (
@@ -298,4 +309,8 @@ def _few(protocol: Protocol) -> Iterator[Population]:
     for others in ((0, 0), (0, labels - 1), (labels - 1, labels - 1)):
         y = np.array((0, *others), np.uint8)
         people = Population.from_arrays(y=y > 0 if labels == 2 else y)
-        yield people if over is None else topologies.join(people, "complete", 0, within_clusters=over == "cluster")
+        yield (
+            people
+            if over is None
+            else topologies.join(people, "complete", 0, within_clusters=over == "cluster")
+        )

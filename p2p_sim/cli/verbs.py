@@ -50,6 +50,10 @@ VERBS = {
         ("diff",),
         "Compare two runs: settings, labels, counts, outputs and single messages.  Exit status 1: they differ.",
     ),
+    "doctor": Verb(
+        ("doctor",),
+        "Check this installation: packages, memory, disk, data sets, Ray and a browser.  Exit status 1: a problem.",
+    ),
     "generator": Verb(
         ("generator",),
         "Fit a generator of features given a label to public examples; write its table, which --generator reads.",
@@ -63,6 +67,10 @@ VERBS = {
     "mechanisms": Verb(
         ("mechanisms",),
         "List the protocols that are known, or describe one: labels, whom to trust, which views have a law.",
+    ),
+    "new": Verb(
+        ("new",),
+        "Write a small protocol that works, with its law and its tests, to be changed into your own.",
     ),
     "replay": Verb(
         ("replay",),

@@ -40,8 +40,8 @@ __all__ = [
     "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError",
     "ResamplingMatrices", "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds",
     "building_blocks", "by_cluster", "calibrate", "calibrate_noise", "compose", "composed", "crowd",
-    "enumerate_view", "enumerate_views", "fits", "gaussian", "grouped", "label_noise", "laplace", "mechanisms", "parallel",
-    "profile", "register", "shuffled_response",
+    "enumerate_view", "enumerate_views", "fits", "gaussian", "grouped", "label_noise", "laplace", "mechanisms",
+    "parallel", "profile", "register", "shuffled_response",
 ]  # fmt: skip
 
 lazily(
