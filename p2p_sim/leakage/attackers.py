@@ -24,7 +24,7 @@ from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.learning.training import bag_training, label_assignment, metrics
 from p2p_sim.learning.training.losses import match
 from p2p_sim.observed_view import View
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.rundir.run_record import RunRecord
 
 ATTACKS = "Does label differential privacy prevent label inference attacks, 2023"

@@ -20,7 +20,7 @@ from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, prior
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.accountant import profile
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.privacy.table_rows import ALL_DEVIATING
 
 HOW = "what who deviates reads of each victim in turn, drawn by the law: no run has users or servers who deviate"

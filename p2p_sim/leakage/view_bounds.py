@@ -27,7 +27,7 @@ from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
 from p2p_sim.privacy.bounds.bound import Basis, Figure
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import label_noise
+from p2p_sim.privacy.registered import label_noise
 from p2p_sim.privacy.setting import LEARNER
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)

@@ -168,8 +168,9 @@ def _workers(count: int, address: str | None, left: int) -> AbstractContextManag
     if address is None:
         return Processes(count)
     from p2p_sim.backends import ray_workers
+    from p2p_sim.sweep.worker import Worker
 
-    return ray_workers.workers(address, "p2p_sim.sweep.worker:Worker", left)
+    return ray_workers.workers(address, Worker, left)
 
 
 def _make(

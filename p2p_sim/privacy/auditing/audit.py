@@ -51,7 +51,7 @@ from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
 from p2p_sim.privacy.auditing.worlds_of_run import world_of
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
