@@ -259,7 +259,8 @@ def test_chance_has_one_source(path):
     allowed = {
         "random_words": {"np.random"},
         "seeds": {"secrets"},
-    }  # streams, and the seed of those that are given none
+        "threads": {"time"},
+    }  # streams; the seed of those that are given none; how long threads are waited for
     assert set(found) <= allowed.get(path.stem, set())
 
 
