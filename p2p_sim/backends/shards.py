@@ -9,14 +9,14 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import kept_outputs, layout, ray_metrics
+from p2p_sim.backends import kept_outputs, layout
 from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, fetch, resolve, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings
-from p2p_sim.backends.speeds import Speeds
+from p2p_sim.backends.speeds import Speeds, counters
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
@@ -120,7 +120,7 @@ def _set_up(
     actors.check()
     places: list[SiteHandle] = [*actors.places(directory.sites), *here]
     names = [getattr(place, "name", "servers") for place in places]
-    metrics = None if settings.address is None else ray_metrics.counters(type(protocol).__name__)
+    metrics = None if settings.address is None else counters(type(protocol).__name__)
     speeds = Speeds(population.users, names, settings.progress, settings.log, metrics)
     tell = None if settings.progress is None else speeds.tell
     engine = Engine(protocol, directory, places, population.users, tell, observe=speeds.round)
