@@ -108,8 +108,7 @@ def _listed(protocol: ClusterResponse, size: int, colluders: int, composition: i
 def bound(protocol: ClusterResponse) -> Atoms:
     """Return the law of two noisy counts and of one draw where both labels have probability tau.
 
-        Its pure epsilon is that of Theorem 1 as corrected.  The learner's model is trained with the modified loss of lines 28 to 30: what labels say of which some were drawn from
-    q~.
+    Its pure epsilon is that of Theorem 1 as corrected.
 
     *Source:* ``docs/laws.md``, "Cluster response".
     """
