@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.leakage.label_inference import LabelInference
+    from p2p_sim.leakage.attack_results import LabelInference
     from p2p_sim.run import Run
 
     Progress = Callable[[str, int, int], None]

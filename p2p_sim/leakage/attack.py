@@ -17,6 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, deviating, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
+from p2p_sim.leakage.attack_results import AttackRow, Floats, LabelInference, PerUser
 from p2p_sim.leakage.attacker_names import OPTIMAL, SHIPPED, OwnAttacker, named
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
@@ -25,7 +26,6 @@ from p2p_sim.leakage.dependence import bags_of, groups_of
 from p2p_sim.leakage.deviating import Reading, reading_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.eta_from_others import from_others
-from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
 from p2p_sim.leakage.neighbour_search import shares_of
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.description import ids_among

@@ -21,8 +21,8 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.intervals import Groups
-from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.leakage.nearest_neighbours import largest_group, scaled
 from p2p_sim.leakage.neighbour_search import among_each_other, shares_of, smoothed
 from p2p_sim.learning.data.tables import listing

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.intervals import Groups
-from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.leakage.nearest_neighbours import label_shares, largest_group, scaled
 from p2p_sim.progress import Asked
 

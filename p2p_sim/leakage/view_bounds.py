@@ -18,8 +18,8 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import intervals, renyi
 from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, EPSILON, SURE, Expected, by_enumeration
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
-from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.leakage.neighbour_search import shares_of
 from p2p_sim.learning.training.losses import law_of
 from p2p_sim.observed_view import View

@@ -14,11 +14,11 @@ from p2p_sim.core.random_words import stream, words
 from p2p_sim.leakage import attackers, intervals
 from p2p_sim.leakage.advantage import ADVANTAGE, SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canary_attack import canary_attack
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
-from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.learning import experiment
 from p2p_sim.privacy import registry
 from p2p_sim.privacy.bounds import unified2023
