@@ -256,7 +256,7 @@ class AttackCommand(TableOptions):
         faults_of(self.fault, protocol)
         experiment.check(protocol, self.graph)
         unchecked = quickly(protocol)
-        plan: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
         }  # fmt: skip
@@ -264,13 +264,13 @@ class AttackCommand(TableOptions):
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features")
             people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
-            run = experiment.simulate(protocol, self.users, **people, **plan)
+            run = experiment.simulate(protocol, self.users, **people, **settings)
         else:
             assert self.data is not None
             choices = set_options(self, "label", "cluster_column", "clusters", "test")
             choices["positive"] = None if self.positive is None else comma_list(self.positive)
             choices |= {"classes": self.declared(), "reading": self.reading()}
-            learned = experiment.learn(protocol, self.data, **choices, **plan)
+            learned = experiment.learn(protocol, self.data, **choices, **settings)
             run, held_out = learned.run, learned.examples.held_out()
         warn_unchecked(unchecked)
         return run, held_out, self._head(protocol, chosen.defaults, run)

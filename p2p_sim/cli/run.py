@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import costing
-from p2p_sim.cli import cut_off
+from p2p_sim.cli import interrupted_run
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.check import quickly, warn_unchecked
-from p2p_sim.cli.cut_off import CutOff
+from p2p_sim.cli.interrupted_run import InterruptedRun
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -199,16 +199,16 @@ class RunCommand(TableOptions):
     def execute(self, command: Command) -> int:
         """Draw a seed if none was given, or go on with a run that was cut off; run, train, save and print."""
         if self.resume is not None:
-            cut = CutOff.at(self.resume)
+            cut = InterruptedRun.at(self.resume)
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
         return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
 
-    def _work(self, cut: CutOff | None = None) -> int:
+    def _work(self, cut: InterruptedRun | None = None) -> int:
         from importlib.metadata import version
 
-        from p2p_sim.cli import parameters, run_folders, run_log, run_plan
+        from p2p_sim.cli import parameters, plan_option, run_folders, run_log
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
         from p2p_sim.report import run_summary
@@ -239,7 +239,7 @@ class RunCommand(TableOptions):
             place.draft(self._announce) as draft,
             Progress() as progress,
             terminal.stdout_to_stderr(),
-            run_plan.cluster(self),
+            plan_option.cluster(self),
             run_log.opened(self.log) as log,
         ):
             command = run_json.without_seed(self._repeat_command(chosen.protocol))
@@ -292,9 +292,9 @@ class RunCommand(TableOptions):
     def _asked(self, protocol: Protocol) -> dict[str, Any]:
         """Return what is asked of the run, which is noted so that it can go on."""
         assert self.seed is not None  # chosen by now
-        files = cut_off.files_of(self, protocol)
+        files = interrupted_run.files_of(self, protocol)
         origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
-        return under_way.asked(protocol, cut_off.options_of(self), origin, files, variables)
+        return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables)
 
     def _attacked(
         self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any
@@ -330,31 +330,31 @@ class RunCommand(TableOptions):
 
     def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
         """Print what the run will take; raises InputError if it cannot fit."""
-        from p2p_sim.cli import run_plan
+        from p2p_sim.cli import plan_option
         from p2p_sim.learning import planted_canaries
         from p2p_sim.plan import Crowd
 
-        with terminal.stdout_to_stderr(), run_plan.cluster(self):
-            crowd = run_plan.synthetic(self, protocol) if self.users is not None else None
+        with terminal.stdout_to_stderr(), plan_option.cluster(self):
+            crowd = plan_option.synthetic(self, protocol) if self.users is not None else None
             if self.population is not None and self.graph is None:
                 crowd = Crowd.stored(self._stored())
             if crowd is None:
                 crowd = Crowd.of(self._people(protocol), protocol)
             if self.canaries is not None:
                 planted_canaries.count_of(self.canaries, crowd.users)
-            plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
+            plan = plan_option.plan(self, protocol, crowd, self._features(crowd))
         sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
         plan.check()
         return 0
 
     def _announce(self, protocol: Protocol, level: str, population: Population) -> None:
         """Print on stderr how much each trace level will keep, of a run that keeps one; check that it fits."""
-        from p2p_sim.cli import run_folders, run_plan
+        from p2p_sim.cli import plan_option, run_folders
         from p2p_sim.plan import Crowd
 
         if self.data is not None:  # others were looked at before they were made
             features = 0 if population.x is None else population.x.shape[1]
-            run_plan.check(self, protocol, Crowd.of(population, protocol), features)
+            plan_option.check(self, protocol, Crowd.of(population, protocol), features)
         if level != "none":
             print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
@@ -362,7 +362,7 @@ class RunCommand(TableOptions):
         self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog
     ) -> tuple[Run, Population | None]:
         """Run, and return the run with the people who were held out to test."""
-        from p2p_sim.cli import run_plan
+        from p2p_sim.cli import plan_option
         from p2p_sim.learning import experiment
         from p2p_sim.plan import Crowd
 
@@ -374,13 +374,13 @@ class RunCommand(TableOptions):
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
             people["shares"] = self.label_shares()
-            crowd = run_plan.synthetic(self, protocol)
+            crowd = plan_option.synthetic(self, protocol)
             if crowd is not None:
-                run_plan.check(self, protocol, crowd, self.features or 0)
+                plan_option.check(self, protocol, crowd, self.features or 0)
             return experiment.simulate(protocol, self.users, **people, progress=progress, **plan), None
         if self.population is not None:
             stored = self._stored()
-            run_plan.check(self, protocol, Crowd.stored(stored), 0)
+            plan_option.check(self, protocol, Crowd.stored(stored), 0)
             return experiment.among(protocol, stored, self.population, progress=progress, **plan), None
         assert self.data is not None
         choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")

@@ -42,7 +42,7 @@ from p2p_sim.privacy.auditing.claims import (
 )
 from p2p_sim.privacy.auditing.confidence_bounds import probability
 from p2p_sim.privacy.auditing.law_test import LawTest
-from p2p_sim.privacy.auditing.looks import Look, Looked, Plan
+from p2p_sim.privacy.auditing.looks import Look, Looked, Search
 from p2p_sim.privacy.auditing.measure import Measured, Point
 from p2p_sim.privacy.auditing.own_attack import AttackStatistic
 from p2p_sim.privacy.auditing.pairs import Pairs, choose, given_pair
@@ -245,13 +245,13 @@ def audit(
     exact = model.statistic(situation, statistic)
     attack = None if exact is not None else model.attack(situation, statistic)
     check_enough(trials, confidence, learning=exact is None)
-    plan = Plan(
+    search = Search(
         situation, statistic, exact, attack, chosen, honest, functools.cache(model.law_at), (kind, at), trials, seed,
         false_alarm, settings, reporter_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
-        pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
-        looked, tested = plan.all(pairs, confidence)
+        pairs = choose(wanted, situation, (kind, at), trials, seed, settings, search.progress)
+        looked, tested = search.all(pairs, confidence)
     if exact is not None and model.protocol is not None:
         tested = _more_labels(protocol, model.protocol, false_alarm) or tested
     best = max(looked, key=lambda each: each.look.lower)  # of equal ones the first
