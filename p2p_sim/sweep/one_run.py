@@ -187,25 +187,15 @@ class Maker:
 
 def _people(run: OneRun, protocol: Protocol, data: Dataset | None) -> Population:
     """Return the users among whom a run will take place, as ``experiment`` makes them."""
-    from p2p_sim.core.population import Population
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import users_of_run
 
     settings = run["settings"]
-    seed, graph = settings["seed"], settings.get("graph")
+    how = _options(settings, "graph", "seed")
     if data is None:
-        size = settings.get("cluster_size")
-        if size is None and experiment.clusters_matter(protocol):
-            size = experiment.SYNTHETIC_CLUSTER
-        people = Population.synthetic(
-            users=settings["users"], cluster_size=size, labels=protocol.label_count(), seed=seed
-        )
-        return experiment.join(protocol, people, graph, seed)[0]
-    split = settings.get("split_seed", seed)
-    found = experiment.gather(protocol, data, **_options(settings, "clusters", "test"), seed=split)
-    joined = experiment.join(
-        protocol, found.population, graph, seed, rows=found.rows, total=data.rows_in_file
-    )
-    return joined[0]
+        people = _options(settings, "cluster_size")  # a promise is kept whoever has which label
+        return users_of_run.synthetic(protocol, settings["users"], **people, **how)[0]
+    among = _options(settings, "clusters", "test", "split_seed")
+    return users_of_run.of_data(protocol, data, **among, **how)[0]
 
 
 def _parameters(run: OneRun) -> dict[str, Any]:
