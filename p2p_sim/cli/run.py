@@ -373,10 +373,10 @@ class RunCommand(TableOptions):
 
     def stored(self) -> Unmade:
         """Return the users of ``--population``."""
-        from p2p_sim.rundir import stored_users
+        from p2p_sim import parquet_users
 
         assert self.population is not None
-        return stored_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
+        return parquet_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""

@@ -18,7 +18,7 @@ LAYERS = [
     {"backends", "network", "crypto", "progress"},
     {"catalogue", "protocol_parameters"},
     {"rundir"},
-    {"trace"},
+    {"trace", "parquet_users"},
     {"coalition", "observed_view"},
     {"run", "paired", "costing", "check", "plan"},
     {"privacy"},
