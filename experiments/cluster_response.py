@@ -33,7 +33,7 @@ from p2p_sim.learning.training import dp_sgd_accounting as accounting
 from p2p_sim.learning.training.dp_sgd import LIPSCHITZ, PASSES, DPSGDClassifier
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.learning.training.weighted_regression import WeightedLossRegression
-from p2p_sim.privacy.mechanisms.cluster_response import modified_loss
+from p2p_sim.privacy.mechanisms.cluster_response import evidence
 from protocols import ClusterResponse
 
 Array = npt.NDArray[Any]
@@ -188,7 +188,7 @@ def loss_weights(
     order = np.argsort(columns["sender"])
     if not corrected:
         return np.asarray(np.eye(protocol.labels)[columns["y"][order]])
-    return modified_loss.evidence(protocol, columns, people).unbiased()[order]
+    return evidence(protocol, columns, people).unbiased()[order]
 
 
 def truth(data: str, clusters: int, penalties: Sequence[float] = PENALTIES) -> list[Row]:

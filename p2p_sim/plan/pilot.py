@@ -19,8 +19,8 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import REAL
 from p2p_sim.core.unmade import Unmade
+from p2p_sim.parquet_users import ParquetUsers
 from p2p_sim.run import Run, run
-from p2p_sim.rundir.stored_users import StoredUsers
 from p2p_sim.trace.size_estimate import few
 
 _LEAST, _MOST = 128, 1 << 17
@@ -58,7 +58,7 @@ class Crowd:
     def stored(cls, people: Unmade) -> Crowd:
         """Return the crowd of users in Parquet files, of whom the first are read."""
         origin = people.origin
-        assert isinstance(origin, StoredUsers)
+        assert isinstance(origin, ParquetUsers)
 
         def make(wanted: int) -> Population:
             some = origin.head(wanted)

@@ -1,4 +1,4 @@
-"""Makes the runs of a plan that are not made yet, and the table of all."""
+"""Makes the runs of a sweep that are not made yet, and the table of all."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
-from p2p_sim.sweep import folder, plan, table
+from p2p_sim.sweep import folder, grids, table
 from p2p_sim.sweep.folder import SweepFolder
+from p2p_sim.sweep.grids import Grids
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
-from p2p_sim.sweep.plan import Plan
 from p2p_sim.sweep.processes import Processes, Workers
 
 SWEEPS = "sweeps"
@@ -71,13 +71,13 @@ def made(
             raise InputError(
                 "workers and address are both given: a cluster has as many as it has processors; leave workers out"
             )
-    asked = plan.read(given)
+    asked = grids.read(given)
     place = _place(asked, out)
     folder.check(place)
     if say is not None:
         say(f"{place}: {counted(asked.count, 'run')}")
     report(f"checking {asked.count:,} runs", 0, 0)
-    examples, protocols = plan.check(asked, report)
+    examples, protocols = grids.check(asked, report)
     _check_in_small_worlds(protocols)
     about = {
         "source": asked.source,
@@ -110,7 +110,7 @@ def made(
     return Swept(place, whole, asked.count, before)
 
 
-def _place(asked: Plan, out: str | Path | None) -> Path:
+def _place(asked: Grids, out: str | Path | None) -> Path:
     """Return the folder of a sweep."""
     if out is not None:
         return path_of("out", out)
@@ -147,7 +147,7 @@ def _contents(examples: Mapping[str, OneRun], report: Progress) -> dict[str, str
     return found
 
 
-def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> None:
+def _check_same(kept: SweepFolder, asked: Grids, about: Mapping[str, Any]) -> None:
     """Check that a folder's sweep is the one that is asked for; raises InputError that names what changed."""
     then = kept.about or {}
     changes = asked.changes(then["grids"])
@@ -168,12 +168,13 @@ def _workers(count: int, address: str | None, left: int) -> AbstractContextManag
     if address is None:
         return Processes(count)
     from p2p_sim.backends import ray_workers
+    from p2p_sim.sweep.worker import Worker
 
-    return ray_workers.workers(address, "p2p_sim.sweep.worker:Worker", left)
+    return ray_workers.workers(address, Worker, left)
 
 
 def _make(
-    asked: Plan, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
+    asked: Grids, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
 ) -> None:
     """Have all runs made that are not there; one whose worker is lost is given to another one once."""
     done = kept.done

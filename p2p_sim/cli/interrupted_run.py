@@ -1,4 +1,4 @@
-"""``p2p-sim run --resume``: the command of a run that was cut off, once more."""
+"""``p2p-sim run --resume``: the command of a run that was interrupted, once more."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def _is_file(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class CutOff:
-    """A run that was cut off: its folder, and what was asked of it."""
+class InterruptedRun:
+    """A run that was interrupted: its folder, and what was asked of it."""
 
     folder: Path
     asked: dict[str, Any]
 
     @classmethod
-    def at(cls, path: str) -> CutOff:
+    def at(cls, path: str) -> InterruptedRun:
         """Return the run that a path names; raises InputError if there is none, or its file is damaged."""
         folder = under_way.find(Path(path).expanduser())
         return cls(folder, under_way.read(folder))

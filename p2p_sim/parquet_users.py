@@ -45,7 +45,7 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
     users = sum(rows for _, rows in files)
     if not 1 <= users <= MAX_USERS:
         raise InputError(f"population {str(place)!r} has {users:,} rows: needed are 1 to {MAX_USERS:,}")
-    return Unmade(StoredUsers(_absolute(str(place)), tuple(files), label, cluster))
+    return Unmade(ParquetUsers(_absolute(str(place)), tuple(files), label, cluster))
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Look:
 
 
 @dataclass(frozen=True)
-class StoredUsers:
+class ParquetUsers:
     """The rows of some Parquet files; ``all_of_them``: what looks at all of them have found."""
 
     place: str
@@ -117,7 +117,7 @@ class StoredUsers:
         edges = np.concatenate([[0], np.flatnonzero(np.diff(names)) + 1, [len(names)]])
         return _Look(names[edges[:-1]], np.diff(edges), greatest)
 
-    def looked(self, found: Sequence[_Look]) -> StoredUsers:
+    def looked(self, found: Sequence[_Look]) -> ParquetUsers:
         """Put looks at all rows together; raises InputError unless rows are sorted by cluster."""
         names = np.concatenate([look.names for look in found])
         sizes = np.concatenate([look.sizes for look in found])
