@@ -106,19 +106,18 @@ class SiteActor:
             None  # that of the run before, if any, need not share the memory with the new one
         )
         compute = computing.load(plan.compute)
-        if isinstance(columns, layout.UnmadeSlice):
-            columns = columns.open()
-        whole = {
-            name: replace(members, **shared[name]) if name in shared else members
-            for name, members in columns.items()
-        }
+        if isinstance(columns, dict):
+            columns = {
+                name: replace(members, **shared[name]) if name in shared else members
+                for name, members in columns.items()
+            }
         parties = {
             role: [layout.server_party(role, plan.seed, compute, real=plan.world.real)] for role in servers
         }
         injection = layout.injection_of(plan.faults, plan.seed, compute)
         if len(cuts) > 1:
-            layout.lie(whole, plan.world, first, plan.protocol.label_count(), injection)
-            parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
+            own = layout.opened(columns, plan.world, first, plan.protocol.label_count(), injection)
+            parties[USER] = layout.user_parties(own, plan.world, first, cuts, plan.seed, compute)
         flags = (plan.digest, plan.trace, None, injection, plan.costs)
         seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
         extra: dict[str, Any] = {"clock": time.thread_time, "seals": seals}

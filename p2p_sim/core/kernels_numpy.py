@@ -135,8 +135,8 @@ def several_looked_up(
 
 def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
     """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
-    sizes = starts[1:] - starts[:-1]
-    place = below(drawn, sizes[codes].astype(np.uint64)) + starts[codes]
+    first = starts[codes]
+    place = below(drawn, (starts[1:][codes] - first).astype(np.uint64)) + first
     return place.astype(np.int32) if order is None else order[place]
 
 

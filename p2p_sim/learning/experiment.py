@@ -399,7 +399,7 @@ def simulate(
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
     size, drawn_by = drawn(protocol, cluster_size, share, shares, features, seed)
-    people = _synthetic(users, size, drawn_by, apart=how.get("backend") == "shards" and graph is None)
+    people = _synthetic(users, size, drawn_by, apart=how.get("backend") != "actors" and graph is None)
     further = Population.synthetic(users=_with_test(users), **drawn_by) if trains else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
@@ -449,7 +449,7 @@ def among(
 
 
 def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:
-    """Return synthetic users; ``apart``: each shard makes its own, where nobody needs their features."""
+    """Return synthetic users; ``apart``: they are made where they are needed, where nobody needs their features."""
     if not apart or drawn_by["features"]:
         return Population.synthetic(users=users, cluster_size=cluster_size, **drawn_by)
     Population.synthetic(users=1, cluster_size=cluster_size, **drawn_by)  # wrong numbers show before the work
