@@ -58,11 +58,13 @@ BLOCK = 131_072
 """Users of one block where the caller does not say: small enough for the processor's cache."""
 
 Ids = npt.NDArray[np.int32]
+Halves = npt.NDArray[np.uint16]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 
 _LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
 _PACK_LIMIT = 1 << 31
+_HALF = (1 << 16) - 1
 
 
 def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
@@ -218,12 +220,23 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     out[rows - np.int32(first)] = values
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
-    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
-    counted = as_array(rows)
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves, over: Ids) -> bool:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return whether any is over.
+
+    A count of 65,536 is 0 in ``out`` and 1 in ``over``: half the memory of counts that hold any number.
+    """
+    counted, any_over = as_array(rows), False
     if others is not None:
         counted = counted[counted != as_array(others)]
-    np.add.at(out, counted - np.int32(first), np.int32(1))
+    for low in range(0, len(counted), _HALF):  # so few that no count comes around to where it was
+        places = counted[low : low + _HALF] - np.int32(first)
+        before = out[places]
+        np.add.at(out, places, np.uint16(1))
+        around = out[places] < before
+        if bool(around.any()):
+            over[np.unique(places[around])] += 1
+            any_over = True
+    return any_over
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
