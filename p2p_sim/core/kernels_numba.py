@@ -268,10 +268,11 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
         numba_loops.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves, over: Ids) -> bool:
-    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return whether any is over."""
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return what came around."""
     apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
-    return bool(numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out, over))
+    around = np.empty(len(rows), np.int32)
+    return around[: numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out, around)].copy()
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

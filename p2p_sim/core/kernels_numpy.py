@@ -220,23 +220,20 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     out[rows - np.int32(first)] = values
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves, over: Ids) -> bool:
-    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return whether any is over.
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row.
 
-    A count of 65,536 is 0 in ``out`` and 1 in ``over``: half the memory of counts that hold any number.
+    Return the places in ``out`` that came around to 0, each as often as it did.
     """
-    counted, any_over = as_array(rows), False
+    counted, found = as_array(rows), [np.zeros(0, np.int32)]
     if others is not None:
         counted = counted[counted != as_array(others)]
     for low in range(0, len(counted), _HALF):  # so few that no count comes around to where it was
         places = counted[low : low + _HALF] - np.int32(first)
         before = out[places]
         np.add.at(out, places, np.uint16(1))
-        around = out[places] < before
-        if bool(around.any()):
-            over[np.unique(places[around])] += 1
-            any_over = True
-    return any_over
+        found.append(np.unique(places[out[places] < before]))
+    return np.concatenate(found)
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

@@ -28,32 +28,27 @@ Messages to oneself are left out.  Sent is also what was lost; received are also
 """
 
 
-_PART = 1 << 20
 _STRIPE = 18
 """Rows of 2^18 users have a lock of their own, so that threads count messages to different users at once."""
 
 
 class Counts:
-    """How many messages each of some users sent or received, from row ``first`` on."""
+    """How many messages each of some users sent or received, from row ``first`` on: two bytes a user."""
 
     def __init__(self, first: int, users: int, compute: ModuleType):
         self._first, self._compute = first, compute
-        self._low, self._high = np.zeros(users, np.uint16), np.zeros(users, np.int32)
-        self._over = False  # else nobody has touched the high parts, and they take no memory
+        self._low = np.zeros(users, np.uint16)
+        self._around: dict[int, int] = {}  # how often the counts of the few came around to 0
 
     def add(self, rows: range | Array, peers: range | Array | None) -> None:
         """Count one message for each row, but those to oneself; threads may add to other rows meanwhile."""
-        if self._compute.tally(rows, peers, self._first, self._low, self._high):
-            self._over = True
+        for place in self._compute.tally(rows, peers, self._first, self._low).tolist():
+            self._around[place] = self._around.get(place, 0) + 1
 
     def most(self) -> int:
         """Return the largest count."""
-        if not self._over:
-            return int(self._low.max())
-        return max(
-            int((self._high[some].astype(np.int64) * 65_536 + self._low[some]).max())
-            for some in (slice(low, low + _PART) for low in range(0, len(self._low), _PART))
-        )
+        large = (times * 65_536 + int(self._low[place]) for place, times in self._around.items())
+        return max([int(self._low.max()), *large])
 
 
 class DeliveryTally:

@@ -370,14 +370,14 @@ def at_home(rows, first):
 
 
 @njit(types.int64(_I, _I, _i64, _H_OUT, _I_OUT), **_OPTIONS)
-def tally(rows, others, first, out, over):
+def tally(rows, others, first, out, around):
     """Count rows, but those that equal their entry of ``others``, which may be empty."""
     apart, wraps = len(others) > 0, 0
     for i in range(len(rows)):
         place = np.uint64(np.int64(rows[i]) - first)
         fresh = np.uint16(out[place] + np.uint16(not apart or rows[i] != others[i]))
         if fresh == 0 and out[place] != 0:
-            over[place] += np.int32(1)
+            around[wraps] = place
             wraps += 1
         out[place] = fresh
     return wraps

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import synthetic
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.groups import Members
-from p2p_sim.core.population import Population
+from p2p_sim.core.population import MAX_USERS, Population
 
 Array = npt.NDArray[Any]
 
@@ -106,6 +107,7 @@ class SyntheticUsers:
         first, last = low // self.cluster_size, max(low, high - 1) // self.cluster_size
         ends = np.clip(np.arange(first, last + 2) * self.cluster_size, low, high)
         codes = np.repeat(np.arange(first, last + 1, dtype=np.int32), np.diff(ends))
+        codes.flags.writeable = False
         return self._groups.of(codes)
 
     @cached_property
@@ -142,6 +144,18 @@ class Unmade(Population):
 
     def __init__(self, origin: Origin):
         vars(self).update(origin=origin, public={}, secret={})
+
+    @classmethod
+    def drawn(cls, *, users: int, cluster_size: int | None = None, **drawn_by: Any) -> Unmade:
+        """Return the users of ``Population.synthetic``, without features, unmade; raises what that raises."""
+        Population.synthetic(
+            users=1, cluster_size=cluster_size, **drawn_by
+        )  # wrong numbers show before the work
+        check_whole("users", users, 1, MAX_USERS)
+        shares = drawn_by.get("shares")
+        how = drawn_by | {"shares": None if shares is None else tuple(shares)}
+        how.pop("features", None)
+        return cls(SyntheticUsers(users, cluster_size, **how))
 
     def __reduce__(self) -> Any:
         return Unmade, (self.origin,)
