@@ -132,6 +132,7 @@ class _Task(Generic[Result]):
         """Wait until it is done.  Ctrl-C is heard: one that comes just before a wait without end would not be."""
         while not self._under_way.acquire(timeout=_LOOK_SECONDS):
             pass
+        self._under_way.release()  # for whoever waits next
 
     def result(self) -> Result:
         """Wait, and return what it gave or raise what it raised."""
