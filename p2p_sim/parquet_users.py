@@ -95,6 +95,9 @@ class ParquetUsers:
         members = None if self.cluster is None else rows_of_sizes(known.sizes, low, high, known.names)
         return Population(labels, members)
 
+    def columns(self, _low: int, _high: int) -> None:
+        """Nothing: what was read is kept."""
+
     def head(self, users: int) -> Unmade:
         """Return about the first users as a population of their own, for a plan."""
         name, rows = self.files[0]

@@ -106,20 +106,19 @@ class SiteActor:
             None  # that of the run before, if any, need not share the memory with the new one
         )
         compute = computing.load(settings.compute)
-        if isinstance(columns, layout.UnmadeSlice):
-            columns = columns.open()
-        whole = {
-            name: replace(members, **shared[name]) if name in shared else members
-            for name, members in columns.items()
-        }
+        if isinstance(columns, dict):
+            columns = {
+                name: replace(members, **shared[name]) if name in shared else members
+                for name, members in columns.items()
+            }
         parties = {
             role: [layout.server_party(role, settings.seed, compute, real=settings.world.real)]
             for role in servers
         }
         injection = layout.injection_of(settings.faults, settings.seed, compute)
         if len(cuts) > 1:
-            layout.lie(whole, settings.world, first, settings.protocol.label_count(), injection)
-            parties[USER] = layout.user_parties(whole, settings.world, first, cuts, settings.seed, compute)
+            own = layout.opened(columns, settings.world, first, settings.protocol.label_count(), injection)
+            parties[USER] = layout.user_parties(own, settings.world, first, cuts, settings.seed, compute)
         flags = (settings.digest, settings.trace, None, injection, settings.costs)
         seals = layout.seals_of(
             settings.protocol, settings.world, settings.seed, 1

@@ -102,11 +102,9 @@ def _set_up(
         shared, without_tables = tables(population)
     shared_ref = ray.put(shared)
     for number, (low, high) in enumerate(itertools.pairwise(bounds)):
-        columns: Any
-        if isinstance(population, Unmade):
-            columns = layout.UnmadeSlice(population.origin, low, high, binary)
-        else:
-            columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
+        columns = layout.source_of(population, low, high, binary)
+        if isinstance(columns, dict):
+            columns = strip_tables(columns, shared, without_tables)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         name = f"shard {number} (users {low} to {high - 1})"

@@ -74,7 +74,8 @@ class Crowd:
 
         def make(wanted: int) -> Population:
             some = min(users, wanted if wanted <= cluster else wanted // cluster * cluster)
-            return Population.synthetic(users=some, cluster_size=cluster_size, **drawn)
+            made = Population.synthetic if drawn.get("features") else Unmade.drawn  # as the run itself does
+            return made(users=some, cluster_size=cluster_size, **drawn)
 
         return cls(make, users, cluster, True, apart=not drawn.get("features"))
 
