@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 SILENT_SECONDS = 30.0
 """How long a head may not answer; Ray's own limit is 60 (``RAY_gcs_rpc_server_reconnect_timeout_s``)."""
@@ -18,7 +18,7 @@ class Head:
     """The head of a cluster that this process has joined, at host:port."""
 
     address: str
-    _looked: float = field(default_factory=time.monotonic)
+    _looked: float = 0.0
     _silent_since: float | None = None
     _lost: str | None = None
 
