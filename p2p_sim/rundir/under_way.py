@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core import code_fingerprint
+from p2p_sim.core.argument_checks import check_usable
 from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, file_lock, integrity, permissions, regular_files
@@ -83,6 +84,7 @@ def find(path: Path) -> Path:
 
     Raises InputError if there is none, or several.
     """
+    check_usable(path)
     if os.path.lexists(path / ASKED):
         return path
     pattern = f"{glob.escape(path.name)}{PARTIAL}*"

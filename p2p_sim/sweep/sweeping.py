@@ -21,6 +21,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
+from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, plan, table
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
@@ -46,7 +47,7 @@ class Swept:
     count: int
     before: int
 
-    files = (folder.TABLE, folder.TABLE_CSV)
+    files = (sweep_files.TABLE, sweep_files.TABLE_CSV)
 
     @property
     def failed(self) -> int:
