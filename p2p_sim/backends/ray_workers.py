@@ -47,8 +47,9 @@ class _Actor:
 class RayWorkers:
     """Actors, one for each processor of the cluster; see ``workers``."""
 
-    def __init__(self, target: str, count: int):
+    def __init__(self, target: str, count: int, nbytes: int):
         self._target, self._count = target, count
+        self._needs = {"num_cpus": 1} | ({"memory": nbytes} if nbytes else {})
         self._code = ray.put(code_fingerprint.code_of(()))
         self._idle: list[_Actor] = []
         self._busy: dict[Any, tuple[int, _Actor]] = {}
@@ -96,23 +97,38 @@ class RayWorkers:
                 ray.kill(actor.handle)
 
     def _start(self) -> _Actor:
-        made = ray.remote(_Host).options(num_cpus=1)
+        made = ray.remote(_Host).options(**self._needs)
         return _Actor(made.remote(module_finder.opened(), self._code, self._target))
 
 
 @contextmanager
-def workers(address: str, target: str, most: int) -> Iterator[RayWorkers]:
+def workers(address: str, target: str, most: int, nbytes: int = 0) -> Iterator[RayWorkers]:
     """Join the Ray cluster at ``address`` (host:port); yield workers, at most ``most``, which end with the block.
 
-    ``target``: the class whose method ``answer`` (text to text) they call, module:Class.  Raises InputError if Ray does
-    not answer there, or has no processor.
+    ``target``: the class whose method ``answer`` (text to text) they call, module:Class; ``nbytes``: memory that each
+    takes, 0 where that is in no doubt.  Raises InputError if Ray does not answer there, or no node has room for one.
     """
     with ray_session.session(address, 0, 0):
-        processors = int(ray.cluster_resources().get("CPU", 0))
-        if not processors:
-            raise InputError(f"address = {address!r}: the cluster has no processor (CPU) to make runs on")
-        made = RayWorkers(target, min(processors, most))
+        made = RayWorkers(target, min(_room(address, nbytes), most), nbytes)
         try:
             yield made
         finally:
             made.end()
+
+
+def _room(address: str, nbytes: int) -> int:
+    """Return how many workers the nodes of a cluster have room for; raises InputError for none."""
+    has = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    processors = [int(each.get("CPU", 0)) for each in has]
+    if not any(processors):
+        raise InputError(f"address = {address!r}: the cluster has no processor (CPU) to make runs on")
+    if not nbytes:
+        return sum(processors)
+    memory = [int(each.get("memory", 0)) for each in has]
+    found = sum(min(cpus, room // nbytes) for cpus, room in zip(processors, memory, strict=True))
+    if not found:
+        raise InputError(
+            f"address = {address!r}: a run needs {nbytes / 1e9:.1f} GB of memory, and no node of the cluster has more "
+            f"than {max(memory) / 1e9:.1f} GB for Ray: take fewer users or features, or larger machines"
+        )
+    return found
