@@ -12,7 +12,12 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.sweep import memory, one_run, plan, sweeping
 
 GIB = 1 << 30
-CROWDS = {"protocol": "randomized-response", "epsilon": 1.0, "users": [1000, 2_000_000, 20_000_000], "seed": [0, 1]}
+CROWDS = {
+    "protocol": "randomized-response",
+    "epsilon": 1.0,
+    "users": [1000, 2_000_000, 20_000_000],
+    "seed": [0, 1],
+}
 
 
 def _runs(given: dict[str, Any]) -> list[tuple[int, one_run.OneRun]]:
@@ -64,7 +69,9 @@ def test_fewer_runs_at_the_same_time_where_memory_is_short(monkeypatch: pytest.M
         "3 runs at the same time instead of 8: run 7 needs about 3.22 GB of memory, and this machine has 10.7 GB"
     ]
     monkeypatch.setattr(sweeping, "memory", lambda: 2 * GIB)
-    with pytest.raises(InputError, match="run 7 cannot fit: it needs 3.22 GB of memory, and this machine has 2.15 GB"):
+    with pytest.raises(
+        InputError, match=r"run 7 cannot fit: it needs 3\.22 GB of memory, and this machine has 2\.15 GB"
+    ):
         sweeping._workers([], {}, 8, None, 8, said.append)
 
 
