@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ from p2p_sim.core.unmade import Unmade, rows_of_sizes
 from p2p_sim.rundir import parquet_columns
 
 Array = npt.NDArray[Any]
+
+_READ_WHOLE = 256 << 20  # bytes of files of which all is hashed
+_END = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
 
 ADVICE = (
     "give a path that all machines of the cluster share, or the address of an object store, such as s3://..."
@@ -46,6 +50,35 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
     if not 1 <= users <= MAX_USERS:
         raise InputError(f"population {str(place)!r} has {users:,} rows: needed are 1 to {MAX_USERS:,}")
     return Unmade(ParquetUsers(_absolute(str(place)), tuple(files), label, cluster))
+
+
+def contents(place: str | Path) -> dict[str, str]:
+    """Return a SHA-256 for each Parquet file at a place, by which a change is noticed: of its size and its footer.
+
+    The footer has the row groups with their places, sizes and extreme values.  Where all files together have at most
+    256 MiB, it is of all that is in them.  Raises InputError if they cannot be read.
+    """
+    try:
+        system, path = _system(str(place))
+        sizes = {each.path: int(each.size) for each in system.get_file_info(_names(system, path))}
+        whole = sum(sizes.values()) <= _READ_WHOLE
+        return {name: _sha256(system, name, size, whole) for name, size in sizes.items()}
+    except OSError as error:
+        raise InputError(f"population {str(place)!r} cannot be read ({error}): check the path") from error
+
+
+def _sha256(system: Any, name: str, size: int, whole: bool) -> str:
+    digest = hashlib.sha256(str(size).encode())
+    with system.open_input_file(name) as file:
+        if not whole:
+            file.seek(max(0, size - _END))
+            length = int.from_bytes(
+                file.read(_END)[:4], "little"
+            )  # of the footer, before the last four bytes
+            file.seek(max(0, size - _END - length))
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,11 @@ def options_of(command: TableOptions) -> dict[str, Any]:
 
 
 def files_of(command: TableOptions, protocol: Protocol) -> list[Path]:
-    """Return the files that a run reads: data, graph, and those that parameters of its protocol name."""
+    """Return the files that a run reads whole: data, graph, and those that parameters of its protocol name."""
     from p2p_sim.learning.data.files import read_with
 
-    data, graph, population = (getattr(command, name) for name in ("data", "graph", "population"))
-    named = [graph, population, *protocol.parameters().values()]
+    data, graph = (getattr(command, name) for name in ("data", "graph"))
+    named = [graph, *protocol.parameters().values()]
     found = [Path(name) for name in named if isinstance(name, str) and _is_file(name)]
     return found if data is None or not _is_file(data) else [*read_with(Path(data)), *found]
 

@@ -292,7 +292,16 @@ class RunCommand(TableOptions):
         assert self.seed is not None  # chosen by now
         files = interrupted_run.files_of(self, protocol)
         origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
-        return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables)
+        stored = self._stored_contents()
+        return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables, stored)
+
+    def _stored_contents(self) -> dict[str, str]:
+        """Return a SHA-256 for each file of ``--population``."""
+        if self.population is None:
+            return {}
+        from p2p_sim import parquet_users
+
+        return parquet_users.contents(self.population)
 
     def _attacked(
         self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from numbers import Rational
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ def path_of(name: str, value: Any) -> Path:
     if not isinstance(value, (str, Path)):
         raise InputError(f"{name} = {value!r}: give the path as text or as a pathlib.Path")
     return Path(value)
+
+
+def check_usable(path: Path) -> Path:
+    """Return a path; raises InputError for one that nothing can have: a name too long, a null byte."""
+    try:
+        path.lstat()
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is no usable path ({error}): check it") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                f"{str(path)!r} is no usable path ({error.strerror}; most systems allow 255 bytes): check it"
+            ) from error
+    return path
 
 
 def check_labels(name: str, value: Any) -> None:

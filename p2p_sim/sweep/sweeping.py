@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from p2p_sim import catalogue
 from p2p_sim.check import quick
@@ -21,9 +23,12 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
+from p2p_sim.network.room import memory
+from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, grids, table
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.grids import Grids
+from p2p_sim.sweep.memory import Extent, need_of
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
 from p2p_sim.sweep.processes import Processes, Workers
 
@@ -32,6 +37,9 @@ SWEEPS = "sweeps"
 
 _LIBRARIES = ("scipy", "scikit-learn", "pandas")
 """Packages that rows depend on, beside those that decide the bits of a run."""
+
+_A_PROCESSOR = 1 << 30
+"""Bytes of memory that a cluster is taken to have for each of its processors without a look."""
 
 _SHOWN = 3
 _TRIES = 2  # of a run whose worker is lost
@@ -46,7 +54,7 @@ class Swept:
     count: int
     before: int
 
-    files = (folder.TABLE, folder.TABLE_CSV)
+    files = (sweep_files.TABLE, sweep_files.TABLE_CSV)
 
     @property
     def failed(self) -> int:
@@ -79,12 +87,13 @@ def made(
     report(f"checking {asked.count:,} runs", 0, 0)
     examples, protocols = grids.check(asked, report)
     _check_in_small_worlds(protocols)
+    contents, extents = _read(examples, report)
     about = {
         "source": asked.source,
         "runs": asked.count,
         "grids": json.loads(json.dumps(asked.grids)),
         "code": _code(protocols),
-        "examples": _contents(examples, report),
+        "examples": contents,
     }
     with folder.held(place) as kept:
         if kept.about is None:
@@ -97,8 +106,9 @@ def made(
             say(f"{before:,} of them were there already")
         try:
             if left:
-                with _workers(min(left, workers or cores()), address, left) as hands:
-                    _make(asked, kept, hands, about["examples"], report)
+                fresh = _fresh(asked, kept.done)
+                with _workers(fresh, extents, min(left, workers or cores()), address, left, say) as hands:
+                    _make(asked, kept, hands, contents, report)
         except KeyboardInterrupt:
             if say is not None:
                 say(
@@ -137,14 +147,19 @@ def _code(protocols: Sequence[Protocol]) -> dict[str, str]:
     return found | {name: metadata.version(name) for name in _LIBRARIES}
 
 
-def _contents(examples: Mapping[str, OneRun], report: Progress) -> dict[str, str]:
-    """Read every set of examples once, and return its SHA-256; raises InputError for one that cannot be read."""
-    found = {}
+def _read(examples: Mapping[str, OneRun], report: Progress) -> tuple[dict[str, str], dict[str, Extent]]:
+    """Read every set of examples once, and return its SHA-256 and its extent.
+
+    Raises InputError for one that cannot be read.
+    """
+    contents, extents = {}, {}
     for key, run in examples.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the workers say it
-            found[key] = read(run, protocol_of(run), report).content()
-    return found
+            data = read(run, protocol_of(run), report)
+        clusters = 0 if data.cluster is None else len(np.unique(data.cluster))
+        contents[key], extents[key] = data.content(), Extent(len(data.y), len(data.features), clusters)
+    return contents, extents
 
 
 def _check_same(kept: SweepFolder, asked: Grids, about: Mapping[str, Any]) -> None:
@@ -164,13 +179,32 @@ def _check_same(kept: SweepFolder, asked: Grids, about: Mapping[str, Any]) -> No
         )
 
 
-def _workers(count: int, address: str | None, left: int) -> AbstractContextManager[Workers]:
-    if address is None:
-        return Processes(count)
-    from p2p_sim.backends import ray_workers
-    from p2p_sim.sweep.worker import Worker
+def _fresh(asked: Grids, done: set[int]) -> Iterator[tuple[int, OneRun]]:
+    """Yield the runs that are not made yet, with their numbers."""
+    return ((index, run) for index, run in enumerate(asked.runs()) if index not in done)
 
-    return ray_workers.workers(address, Worker, left)
+
+def _workers(
+    fresh: Iterable[tuple[int, OneRun]],
+    extents: Mapping[str, Extent],
+    wanted: int,
+    address: str | None,
+    left: int,
+    say: Callable[[str], None] | None,
+) -> AbstractContextManager[Workers]:
+    """Return what makes runs, as many at the same time as memory holds; raises InputError if it does not hold one."""
+    if address is not None:
+        from p2p_sim.backends import ray_workers
+        from p2p_sim.sweep.worker import Worker
+
+        need = need_of(fresh, extents, _A_PROCESSOR)
+        return ray_workers.workers(address, Worker, left, need.nbytes)
+    room = memory()
+    need = need_of(fresh, extents, room // wanted)
+    fit = need.fitting(wanted, room)
+    if say is not None and fit < wanted:
+        say(need.told(fit, wanted, room))
+    return Processes(fit)
 
 
 def _make(
@@ -178,7 +212,7 @@ def _make(
 ) -> None:
     """Have all runs made that are not there; one whose worker is lost is given to another one once."""
     done = kept.done
-    fresh = ((index, run) for index, run in enumerate(asked.runs()) if index not in done)
+    fresh = _fresh(asked, done)
     lost: deque[tuple[int, OneRun]] = deque()
     making: dict[int, OneRun] = {}
     tries: Counter[int] = Counter()

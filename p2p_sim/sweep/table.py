@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.report import output_files
-from p2p_sim.sweep.folder import TABLE, TABLE_CSV, SweepFolder
+from p2p_sim.rundir.sweep_files import TABLE, TABLE_CSV
+from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import Row, columns_of, trial_of
 from p2p_sim.sweep.settings import SEEDS
 

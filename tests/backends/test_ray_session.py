@@ -79,7 +79,7 @@ def test_interrupting_ends_ray_and_leaves_no_folder(how: signal.Signals) -> None
         "from p2p_sim.backends import ray_site\n"
         "from p2p_sim.backends import ray_session\n"
         "def fetch(*given):\n"
-        "    print('up', ray_session._own[0]._folder, flush=True)\n"
+        "    print('up', ray_session._watched[0]._folder, flush=True)\n"
         "    import time; time.sleep(600)\n"
         "ray_site.fetch = fetch\n" + RUN.format("")
     )
