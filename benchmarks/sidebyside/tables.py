@@ -46,7 +46,7 @@ def plot(result: dict[str, Any], place: Path) -> None:
         users, speed = [row["users"] for row in done], [row["messages_per_cpu_second"] for row in done]
         axes.plot(users, speed, marker="osD^v<>pP*X"[number % 11], label=system)
     axes.axhline(PEERSIM, color="grey", linestyle=":", label="PeerSim, 1e6 users, as measured before")
-    axes.set(xscale="log", yscale="log", xlabel="users", ylabel="messages a CPU second")
+    axes.set(xscale="log", yscale="log", xlim=(600, 1.7e8), xlabel="users", ylabel="messages a CPU second")
     axes.legend(fontsize="small", bbox_to_anchor=(1.0, 1.0), loc="upper left")
     figure.savefig(place, metadata={"Date": None})
     plt.close(figure)
