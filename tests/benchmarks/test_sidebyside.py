@@ -109,9 +109,8 @@ def test_the_table_and_the_plot(tmp_path):
         "peak_bytes": 3 << 20, "identical": False, "peers": False,
     }  # fmt: skip
     result = {"rows": [row, {"system": "one", "users": 10_000, "failed": "over 60 s"}]}
-    assert (
-        "| one (to a server alone) | 1e+03 | 5 (best 5) | 1.00 | 2.0 | 3 | **no** | 1e+04 users: over 60 s |"
-        in (tables.markdown(result))
-    )
+    text = tables.markdown(result)
+    assert "| one (users have a server alone) | 5 |" in text
+    assert "| one (users have a server alone) | 1e3 | 1.00 | 2.0 | 3 | **no** | 1e4: over 60 s |" in text
     tables.plot(result, tmp_path / "plot.svg")
     assert "<svg" in (tmp_path / "plot.svg").read_text()
