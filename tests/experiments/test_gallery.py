@@ -119,7 +119,7 @@ def test_all_goes_on_after_a_failure_and_where_it_was(
     said = capsys.readouterr()
     assert "1/2 first: takes 2 minutes" in said.err
     assert "failed: second (exit code 1)" in said.err
-    assert said.out == f"{published.docs / 'gallery.md'}\n"
+    assert said.out.split() == [str(published.docs / name) for name in ("gallery.md", "errata.md")]
     assert "Statements: 1," in (published.docs / "gallery.md").read_text()
     assert [call[2] for call in calls] == ["experiments.first", "experiments.second"]
     assert command.main(words, published) == 1
