@@ -64,6 +64,11 @@ def renormalization() -> Numbers:
     return Numbers(shares[0] + moved, float(Fraction(1, labels)))
 
 
+def threshold() -> Numbers:
+    """Return what the shares of two labels sum to at tau = phi = 0.6, at least: 1, as shares do, and K tau."""
+    return Numbers(1.0, float(2 * Fraction(6, 10)))
+
+
 def heterogeneity() -> Numbers:
     """Return phi of an example whose label is sure in a cluster of the other label, and that total variation."""
     one, other = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
@@ -90,6 +95,15 @@ def equation32() -> Numbers:
     return Numbers(
         math.sqrt(72) / math.sqrt(LARGE * log), 3 / (LARGE * alpha), 3 / (4 * math.sqrt(2) * root * log)
     )
+
+
+def equation32_bound() -> Numbers:
+    """Return epsilon at s = 20,000, theta = 1 by the end of Eq. 32, by what it starts from, and by Theorem 3."""
+    theorem, log = bounds.theorem3(LARGE, 1.0), math.log(LARGE)
+    last = 2**0.75 * 3 / LARGE**0.25
+    printed = 1 + 3 / (math.e * math.sqrt(LARGE * log)) + last
+    start = bounds.lemma9(LARGE, theorem.parameters["alpha"], 1.0, xi=4 * math.sqrt(log))
+    return Numbers(printed, start.epsilon, theorem.epsilon)
 
 
 def lemma9_share() -> Numbers:
@@ -146,6 +160,13 @@ ERRATA = (
         corollary2,
     ),
     Erratum(
+        "clustering-corollary-2-tau", PAPER, "Corollary 2", "exceeded",
+        "τ = φ",
+        "τ ≤ 1/K, as shares of at least τ sum to 1; for larger φ, τ = 1/K and the λ that belongs to it",
+        "K = 2, φ = 0.6: what two shares of at least τ sum to; printed: what shares sum to",
+        threshold,
+    ),
+    Erratum(
         "clustering-renormalization", PAPER, "Algorithm 1, lines 9 to 18", "unequal",
         "q̃(y|c) = q(y|c) + ξ_y/Σξ · Δ at every τ up to 1/K",
         "at τ = 1/K rounding can leave Δ < 0 with all ξ = 0: 0/0; the shares stay as they are then",
@@ -172,6 +193,13 @@ ERRATA = (
         "3/(sα) = 3√θ/(4√2 √s ln s)",
         "s = 20,000, θ = 1, α = 4√2 ln s/√(θs)",
         equation32,
+    ),
+    Erratum(
+        "clustering-eq-32-bound", PAPER, "Eq. 32, last line", "loose",
+        "the second term of ε is 3θ^(3/2)/(e√(s ln s))",
+        "3θ^(3/2)/(e√s ln s), as Theorem 3 says",
+        "s = 20,000, θ = 1: ε; exact: Lemma 9 at the proof's ξ, from which it starts",
+        equation32_bound,
     ),
     Erratum(
         "clustering-lemma-9-share", PAPER, "Lemma 9, proof", "unequal",

@@ -37,8 +37,8 @@ def flip() -> Numbers:
 
 
 def markov() -> Numbers:
-    """Return the bound on P(nu_bar >= 6) where eta is 0.1 or 0.9, half each, at pi = 0.01."""
-    eta, tau = [0.1, 0.9], 6.0
+    """Return the bound on P(nu_bar >= 6) of 20 people, with eta 0.02, 0.98, and 1/2 for the others, at pi = 0.01."""
+    eta, tau = [0.02, 0.98, *[0.5] * 18], 6.0
     jeffreys, h = instance_loss.jeffreys(eta), instance_loss.h
     share = float((instance_loss.nu_bar(eta, 0.5, FLIP) >= tau).mean())
     corrected = instance_loss.markov(tau, instance_loss.mean_loss(eta, FLIP), 0.5, FLIP)
@@ -149,7 +149,7 @@ ERRATA = (
         "pitfalls-markov", PAPER, "Section 4", "exceeded",
         "P(ν̄ ≥ τ) ≤ (I + h(p₊) − h(π))/τ by Markov's inequality",
         "by Eq. 2 the signs are the other way round, and P(ν̄ ≥ τ) ≤ (E ν̄ − min H)/(τ − min H) for τ > min H",
-        "η ∈ {0.1, 0.9}, half each, π = 0.01, τ = 6",
+        "20 people, one with η = 0.02, one with 0.98, the others with 1/2, π = 0.01, τ = 6",
         markov,
     ),
     Erratum(
@@ -177,7 +177,7 @@ ERRATA = (
         "pitfalls-lemma-1-threshold", PAPER, "Lemma 1, Figure 1", "unequal",
         "t_L = 1/(e^κ + 1), κ = ((√ε + 1)/(√ε − 1)·(τ − h(π)))^(2/3) + logit p₊",
         "the root of H(η) = τ on the lower branch",
-        "kag14 (p₊ = 0.256), π = 0.01, τ = 6",
+        "kag14 (p₊ = 0.256), π = 0.01, τ = 6, √ε read as √e, which gives the paper's own 0.1",
         lemma1_threshold,
     ),
     Erratum(

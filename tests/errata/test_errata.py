@@ -79,6 +79,18 @@ def equation32() -> Values:
     return mpmath.sqrt(72 / (s * mpmath.log(s))), 3 / (s * alpha), 3 / (s * alpha)
 
 
+def equation32_bound() -> Values:
+    s = 20_000
+    root, log = mpmath.sqrt(s), mpmath.log(s)
+    alpha, xi, last = (
+        4 * mpmath.sqrt(2) * log / root,
+        4 * mpmath.sqrt(log),
+        mpf(2) ** 0.75 * 3 / mpf(s) ** 0.25,
+    )
+    start = mpmath.log(mpmath.e + 3 / (s * alpha)) + xi * mpmath.log(1 + 3 / mpmath.sqrt(s * alpha))
+    return 1 + 3 / (mpmath.e * mpmath.sqrt(s * log)) + last, start, 1 + 3 / (mpmath.e * root * log) + last
+
+
 def two_reports() -> Values:
     """Flips and picks of both users."""
     both = Fraction(0)
@@ -176,9 +188,11 @@ def root(tau: Any, prior: Any, ends: tuple[str, str]) -> Any:
 
 
 def markov() -> Values:
-    eta = (mpf("0.1"), mpf("0.9"))
-    jeffreys = sum(h(each) for each in eta) / 2
-    return (jeffreys - h(mpf("0.01"))) / 6, sum(loss(each, mpf("0.5")) >= 6 for each in eta) / 2, 1
+    eta = [mpf("0.02"), mpf("0.98"), *[mpf("0.5")] * 18]
+    losses = [loss(each, mpf("0.5")) for each in eta]
+    least, mean = min(losses), sum(losses) / 20
+    jeffreys = sum(map(h, eta)) / 20
+    return (jeffreys - h(FLIP)) / 6, sum(each >= 6 for each in losses) / 20, (mean - least) / (6 - least)
 
 
 def negative() -> Values:
@@ -310,10 +324,12 @@ def closed_form() -> Values:
 ORACLES: dict[str, Callable[[], Values]] = {
     "clustering-theorem-1": theorem1,
     "clustering-corollary-2": corollary2,
+    "clustering-corollary-2-tau": lambda: (1, sum([0.6, 0.6]), None),
     "clustering-renormalization": lambda: (math.nan, mpf(1) / 9, None),
     "clustering-heterogeneity": lambda: (2, 1, 1),
     "clustering-theorem-3": theorem3,
     "clustering-eq-32": equation32,
+    "clustering-eq-32-bound": equation32_bound,
     "clustering-lemma-9-share": lambda: (1, mpf("0.18"), None),
     "clustering-lemma-9-reports": lambda: (1, binom.pmf(5, 10, 0.5), None),
     "clustering-binomial": two_reports,

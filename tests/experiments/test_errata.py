@@ -18,5 +18,5 @@ def test_a_verdict_a_paper(tmp_path: Path) -> None:
     claims = json.loads((tmp_path / "errata.json").read_text())["claims"]
     assert [claim["where"] for claim in claims] == list(dict.fromkeys(each.paper for each in ERRATA))
     assert claims[0]["verdict"] == "not reproduced"
-    assert claims[0]["found"].startswith("of 11 an exact number contradicts 8")
+    assert claims[0]["found"].startswith("of 13 an exact number contradicts 9")
     assert claims[-1]["verdict"] == "reproduced in shape"

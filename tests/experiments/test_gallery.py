@@ -64,6 +64,7 @@ def test_every_script_is_an_experiment() -> None:
         assert text.strip()
         assert all((found.title, found.source, found.takes))
         assert not found.values or found.keys
+        assert (Path(__file__).parent / f"test_{name}.py").is_file(), f"{name} has no test"
 
 
 def test_a_page(published: Published, tmp_path: Path) -> None:
