@@ -168,7 +168,7 @@ ERRATA = (
     ),
     Erratum(
         "pitfalls-lemma-1-outside", PAPER, "Lemma 1, Figure 1", "undercut",
-        "people with η ≤ t_L lose τ or more",
+        "those with η ≤ t_L are the people on that side who lose more than τ",
         "the thresholds bound J in neither direction",
         "kag14 (p₊ = 0.256), π = 0.01, τ = 6: loss at t_L",
         lemma1_outside,
