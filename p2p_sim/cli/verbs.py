@@ -75,6 +75,13 @@ def _doctor() -> ModuleType:
     return doctor
 
 
+def _errata() -> ModuleType:
+    """Show each correction of the papers by numbers: printed, exact, corrected.  Exit status 1: one no longer shows."""
+    from p2p_sim.cli import errata
+
+    return errata
+
+
 def _generator() -> ModuleType:
     """Fit a generator of features given a label to public examples; write its table, which --generator reads."""
     from p2p_sim.cli import generator
@@ -164,6 +171,7 @@ VERBS: dict[str, Callable[[], ModuleType]] = {
     "data": _data,
     "diff": _diff,
     "doctor": _doctor,
+    "errata": _errata,
     "generator": _generator,
     "leakage": _leakage,
     "ls": _ls,
