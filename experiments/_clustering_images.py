@@ -114,14 +114,23 @@ def uniform_rr(epsilon: float, labels: int) -> ClusterResponse:
     return ClusterResponse(epsilon, labels, "uniform")
 
 
-def response(found: Images, cluster: Array, protocol: ClusterResponse, seed: int, penalty: float) -> float:
-    """Run Algorithm 1 once; return the test accuracy of the model that its modified loss asks for."""
+def response(
+    found: Images, cluster: Array, protocol: ClusterResponse, seed: int, penalty: float
+) -> tuple[float, bool]:
+    """Run Algorithm 1 once; return the test accuracy of the model that its modified loss asks for, and True.
+
+    False: there is none, as noise leaves a class less than no labels and its intercept falls without end; then the
+    loss is not modified.
+    """
     people = Population.from_arrays(y=found.y, cluster=cluster)
     columns = p2p_sim.run(protocol, people, seed=seed, digest=False, progress=False).outputs["learner"]
     order = np.argsort(columns["sender"])
+    plain = np.eye(found.classes)[columns["y"][order]]
     if protocol.settings().beta == 0:  # the loss is not modified
-        return trained(found, np.eye(found.classes)[columns["y"][order]], penalty)
-    return trained(found, modified_loss.evidence(protocol, columns, people).unbiased()[order], penalty)
+        return trained(found, plain, penalty), True
+    weights = modified_loss.evidence(protocol, columns, people).unbiased()[order]
+    bounded = bool((weights.sum(axis=0) > 0).all())
+    return trained(found, weights if bounded else plain, penalty), bounded
 
 
 def poisson(found: Images, epsilon: float, seed: int) -> float:
