@@ -12,6 +12,7 @@ trained on the reports is only one use.
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import warnings
@@ -121,13 +122,10 @@ def attacked(drawn: Mixture, epsilon: float, seed: int) -> Row:
     reports[columns["sender"]] = columns["y"]
     reports = reports.reshape(drawn.y.shape)
     with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # steps run out where classes are separated: the guesses stand by then
-        said = np.array(
-            [
-                [guesses(x, one) for one in each]
-                for x, each in zip(drawn.x, reports, strict=True)
-            ]
-        )
+        warnings.simplefilter(
+            "ignore"
+        )  # steps run out where classes are separated: the guesses stand by then
+        said = np.array([[guesses(x, one) for one in each] for x, each in zip(drawn.x, reports, strict=True)])
     hits = (said == drawn.y).mean(axis=2)  # of each draw of labels
     blind = drawn.p.max(axis=2).mean(axis=1)  # of each draw of features
     gains = (hits - blind[:, None]).reshape(-1)
@@ -217,7 +215,8 @@ def _baseline(how: str, known: Sequence[Row]) -> Claim:
     mine = [row for row in known if row["covariance"] == how]
     away = [abs(row["l_eau"] - row["exact"]) / max(row["l_eau_se"], 1e-12) for row in mine]
     listed = "; ".join(
-        f"m = {m}: " + ", ".join(f"{row['l_eau']:.4f} (exact {row['exact']:.4f})" for row in mine if row["m"] == m)
+        f"m = {m}: "
+        + ", ".join(f"{row['l_eau']:.4f} (exact {row['exact']:.4f})" for row in mine if row["m"] == m)
         for m in LABELS
     )
     return Claim(
@@ -271,8 +270,9 @@ def _below(rows: Sequence[Row]) -> Claim:
     return Claim(
         PAPER,
         "EAU can be below L-EAU for moderately low epsilon",
-        f"so it is in {len(below)} of {len(rows)} rows, by six standard errors; at the most by {-worst['advantage']:.3f} "
-        f"(m = {worst['m']}, sigma = {worst['sigma']:g}, {worst['covariance']}, epsilon = {worst['epsilon']:g})",
+        f"so it is in {len(below)} of {len(rows)} rows, by six standard errors; at the most by "
+        f"{-worst['advantage']:.3f} (m = {worst['m']}, sigma = {worst['sigma']:g}, "
+        f"{worst['covariance']}, epsilon = {worst['epsilon']:g})",
         decided(bool(below)),
         "the attack reads the model alone; the best attack is never below L-EAU",
     )
@@ -299,14 +299,15 @@ def _monotone(rows: Sequence[Row]) -> Claim:
             for sigma in SIGMAS:
                 line = sorted(_at(rows, covariance=how, m=m, sigma=sigma), key=lambda row: row["epsilon"])
                 steps += [
-                    (two["advantage"] - one["advantage"]) / math.hypot(one["advantage_se"], two["advantage_se"], 1e-12)
-                    for one, two in zip(line, line[1:], strict=False)
+                    (two["advantage"] - one["advantage"])
+                    / math.hypot(one["advantage_se"], two["advantage_se"], 1e-12)
+                    for one, two in itertools.pairwise(line)
                 ]
     return Claim(
         PAPER,
         "advantage and bound fall as epsilon falls",
-        f"of {len(steps)} steps to a larger epsilon, {sum(step < -4 for step in steps)} lower the advantage by more than "
-        "four standard errors",
+        f"of {len(steps)} steps to a larger epsilon, {sum(step < -4 for step in steps)} lower the advantage by more "
+        "than four standard errors",
         decided(min(steps) >= -4),
         "all epsilons of a mixture share features and labels",
     )
@@ -314,16 +315,20 @@ def _monotone(rows: Sequence[Row]) -> Claim:
 
 def _tight(rows: Sequence[Row]) -> Claim:
     gaps = {
-        m: max(row["bound"] - row["advantage"] for epsilon in _ends(rows) for row in _at(rows, m=m, epsilon=epsilon))
+        m: max(
+            row["bound"] - row["advantage"]
+            for epsilon in _ends(rows)
+            for row in _at(rows, m=m, epsilon=epsilon)
+        )
         for m in LABELS
     }
     return Claim(
         PAPER,
-        "for m = 100 the bound is tight at both ends of epsilon; for m = 2 it is loose, as the advantage is at most 1/2",
+        "for m = 100 the bound is tight at both ends of epsilon; for m = 2 it is loose, as no advantage is above 1/2",
         f"largest gap at the ends: {_listed(gaps)}",
         decided(gaps[100] <= TIGHT < gaps[2], decided(gaps[100] < gaps[2] / 2, shape=True)),
-        f"tight: within {TIGHT:g}; in shape: less than half of the gap of m = 2.  At a small epsilon the model is worse "
-        "than L-EAU; what L-EAU takes of the largest utility no attack can gain, which the sharper bound counts",
+        f"tight: within {TIGHT:g}; in shape: less than half of the gap of m = 2.  At a small epsilon the model is "
+        "worse than L-EAU; what L-EAU takes of the largest utility no attack can gain, which the sharper bound counts",
     )
 
 
@@ -357,9 +362,13 @@ def plot(rows: Sequence[Row], how: str) -> Figure:
             top.errorbar(x, [row["eau"] for row in line], [row["eau_sd"] for row in line], **style)
             top.plot(x, [row["l_eau"] for row in line], color=colour, linestyle=":")
             bottom.errorbar(x, [row["advantage"] for row in line], [row["eau_sd"] for row in line], **style)
-            bottom.plot(x, [row["best_advantage"] for row in line], color=colour, linestyle="--", linewidth=0.8)
+            bottom.plot(
+                x, [row["best_advantage"] for row in line], color=colour, linestyle="--", linewidth=0.8
+            )
         bottom.plot(x, [row["bound"] for row in line], color=_plots.BLACK, label="Theorem 2")
-        top.set(title=f"m = {m}, covariance {how}", ylabel="EAU (dotted: L-EAU)", xscale="log", xlabel="ε (nats)")
+        top.set(
+            title=f"m = {m}, covariance {how}", ylabel="EAU (dotted: L-EAU)", xscale="log", xlabel="ε (nats)"
+        )
         bottom.set(ylabel="advantage (dashed: best attack)", xscale="log", xlabel="ε (nats)")
         top.legend()
         bottom.legend()

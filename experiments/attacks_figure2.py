@@ -13,8 +13,8 @@ its test part.  Methods:
 - PATE, votes and answers sampled: the noise is fixed, and epsilon says how many queries there are;
 - ALIBI: the denoised label of noisy one-hot labels.
 
-The attack guesses training labels by the model, weighted to favour rare ones.  L-EAU is estimated as the paper does: the
-best weighted accuracy on test rows of any of the models, of those trained on true labels too.
+The attack guesses training labels by the model, weighted to favour rare ones.  L-EAU is estimated as the paper does:
+the best weighted accuracy on test rows of any of the models, of those trained on true labels too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Size:
     epsilons: tuple[float, ...] = EPSILONS
 
 
-QUICK = Size(6_000, 6_000, 20, (8.0, 1.0))
+QUICK = Size(4_000, 6_000, 10, (8.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +145,16 @@ def fitted(people: Examples, size: Size, rows: Array, y: Array) -> Model:
 
 @dataclass(frozen=True)
 class Released:
-    """What a method gives: its ``model``, the ``epsilon`` it costs in nats at ``delta``, and a remark for its row."""
+    """What a method gives: its ``model``, and the ``epsilon`` it costs, in nats, at ``delta``.
+
+    ``alike``: of methods with a prior, the share of users who can report one label alone; ``queries``: those of PATE.
+    """
 
     model: Model
     epsilon: float
     delta: float = 0.0
-    remark: str = ""
+    alike: float | None = None
+    queries: int | None = None
 
 
 def reported(protocol: Any, people: Examples, seed: int, **public: Array) -> dict[str, Array]:
@@ -192,7 +196,7 @@ def domain_prior(people: Examples, size: Size, epsilon: float, seed: int) -> Rel
     columns = reported(protocol, people, seed, prior=prior)
     alike = float((protocol.reportable(prior)[1] == 1).mean())
     model = fitted(people, size, columns["sender"].astype(np.int64), columns["y"].astype(np.int64))
-    return Released(model, epsilon, remark=f"{alike:.4f}")
+    return Released(model, epsilon, alike=alike)
 
 
 def two_stages(people: Examples, size: Size, epsilon: float, seed: int) -> Released:
@@ -204,11 +208,13 @@ def two_stages(people: Examples, size: Size, epsilon: float, seed: int) -> Relea
         return any_classifier.after_training(np.stack([1 - p, p], axis=1), law)
 
     first = words(seed, stream(ROLE, "stage", 0), 0, len(people.y)) < np.uint64(1 << 63)
-    columns = reported(ModelStages(epsilon, 2, 2, "public", believe=believe), people, seed, stage=np.where(first, 1, 2))
+    columns = reported(
+        ModelStages(epsilon, 2, 2, "public", believe=believe), people, seed, stage=np.where(first, 1, 2)
+    )
     sender, said = columns["sender"].astype(np.int64), columns["y"].astype(np.int64)
     later = columns["stage"] == 2
     alike = float((PriorResponse(epsilon, 2).reportable(columns["p"][later])[1] == 1).mean())
-    return Released(fitted(people, size, sender, said), epsilon, remark=f"{alike:.4f}")
+    return Released(fitted(people, size, sender, said), epsilon, alike=alike)
 
 
 def most_queries(epsilon: float) -> int:
@@ -225,20 +231,22 @@ def pate(people: Examples, size: Size, epsilon: float, seed: int) -> Released:
     """Train teachers, and a student on as many of their noisy answers as epsilon allows."""
     queries = min(most_queries(epsilon), len(people.y))
     if queries < 2:
-        return Released(lambda x: np.full(len(x), 0.5), 0.0, 0.0, str(queries))
+        return Released(lambda x: np.full(len(x), 0.5), 0.0, queries=queries)
     teacher = trees(people, Size(trees=max(10, size.trees // 4)))
     model = PATEClassifier(
         teacher, trees(people, size), teachers=TEACHERS, queries=queries, noise=TEACHER_NOISE,
         votes=SAMPLED, answers=SAMPLED, classes=(0, 1), seed=seed + 1, public_seed=seed,
     ).fit(people.x, people.y)  # fmt: skip
     cost = float(model.epsilon(DELTA))
-    return Released(lambda x: np.asarray(model.predict_proba(x)[:, 1]), cost, DELTA, str(queries))
+    return Released(lambda x: np.asarray(model.predict_proba(x)[:, 1]), cost, DELTA, queries=queries)
 
 
 def alibi(people: Examples, size: Size, epsilon: float, seed: int) -> Released:
     """Train on the label that is likeliest given noisy one-hot labels."""
     columns = reported(Alibi(epsilon, 2), people, seed)
-    return Released(fitted(people, size, columns["sender"].astype(np.int64), columns["y"].astype(np.int64)), epsilon)
+    return Released(
+        fitted(people, size, columns["sender"].astype(np.int64), columns["y"].astype(np.int64)), epsilon
+    )
 
 
 METHODS: dict[str, Callable[[Examples, Size, float, int], Released]] = {
@@ -267,7 +275,7 @@ def judged(name: str, asked: float, found: Released, people: Examples) -> Row:
         "eau": attack.mean(), "eau_se": attack.std(ddof=1) / math.sqrt(len(attack)),
         "test_utility": blind.mean(), "test_utility_se": blind.std(ddof=1) / math.sqrt(len(blind)),
         "attack_accuracy": float(((trained > 0.5) == people.y).mean()), "attack_says_1": float((trained > 0.5).mean()),
-        "weighted_says_1": float(guess.mean()), "remark": found.remark,
+        "weighted_says_1": float(guess.mean()), "one_label_alone": found.alike, "queries": found.queries,
     }  # fmt: skip
 
 
@@ -275,7 +283,9 @@ def measured(size: Size, seed: int) -> tuple[list[Row], Row]:
     """Return the rows of all methods, and what they are held to: the constant predictor and L-EAU."""
     people = examples(size.rows, size.tested)
     everybody = np.arange(len(people.y))
-    rows = [judged("true labels", math.inf, Released(fitted(people, size, everybody, people.y), math.inf), people)]
+    rows = [
+        judged("true labels", math.inf, Released(fitted(people, size, everybody, people.y), math.inf), people)
+    ]
     for epsilon in size.epsilons:
         print(f"attacks_figure2: epsilon = {epsilon:g}", file=sys.stderr, flush=True)
         found = one_stage(people, size, epsilon, seed)
@@ -283,7 +293,9 @@ def measured(size: Size, seed: int) -> tuple[list[Row], Row]:
         rows += [judged(name, epsilon, one, people) for name, one in found.items()]
     best = max(rows, key=lambda row: row["test_utility"])
     for row in rows:
-        supremum = attacks2023.mean_supremum(people.shares[None], advantage.utility_matrix("weighted", people.shares))
+        supremum = attacks2023.mean_supremum(
+            people.shares[None], advantage.utility_matrix("weighted", people.shares)
+        )
         row["advantage"] = row["eau"] - best["test_utility"]
         row["advantage_se"] = math.hypot(row["eau_se"], best["test_utility_se"])
         row["bound"] = attacks2023.theorem2(row["epsilon"], row["delta"], supremum).value
@@ -315,7 +327,10 @@ def claims(rows: Sequence[Row], held: Row) -> list[Claim]:
 def _constant(rows: Sequence[Row], low: Sequence[Row], held: Row) -> Claim:
     better = [row for row in low if row["log_loss"] < held["constant_log_loss"]]
     ours = [row for row in better if row["method"] == "LP-1ST (EM)"]
-    names = ", ".join(f"{row['method']} at {row['epsilon']:g} ({row['log_loss']:.4f})" for row in better) or "none"
+    names = (
+        ", ".join(f"{row['method']} at {row['epsilon']:g} ({row['log_loss']:.4f})" for row in better)
+        or "none"
+    )
     return Claim(
         TABLE,
         f"no label-private method beats the constant predictor's log loss from epsilon = {LOW:g} down",
@@ -327,12 +342,12 @@ def _constant(rows: Sequence[Row], low: Sequence[Row], held: Row) -> Claim:
 
 def _collapse(low: Sequence[Row], held: Row) -> Claim:
     mine = [row for row in low if row["method"] == "LP-1ST (domain prior)"]
-    listed = ", ".join(f"epsilon = {row['epsilon']:g}: {float(row['remark']):.1%}" for row in mine)
+    listed = ", ".join(f"epsilon = {row['epsilon']:g}: {row['one_label_alone']:.1%}" for row in mine)
     return Claim(
         TABLE,
         f"from epsilon = {LOW:g} down the domain prior makes everybody report label 0, so that nothing is learnt",
         f"users who can report one label alone: {listed}",
-        shown(all(float(row["remark"]) >= 0.9 for row in mine)),
+        shown(all(row["one_label_alone"] >= 0.9 for row in mine)),
         f"{STAND_IN}: {held['share_of_1']:.1%} of labels are 1, where Criteo has 3 %; everybody: at least 90 %",
     )
 
@@ -365,7 +380,9 @@ def _below(low: Sequence[Row], held: Row) -> Claim:
 
 def _accurate(low: Sequence[Row], held: Row) -> Claim:
     constant = 1 - held["share_of_1"]
-    near = [row for row in low if abs(row["attack_accuracy"] - constant) < 0.01 and row["eau"] <= held["l_eau"]]
+    near = [
+        row for row in low if abs(row["attack_accuracy"] - constant) < 0.01 and row["eau"] <= held["l_eau"]
+    ]
     says = max((row["attack_says_1"] for row in near), default=math.nan)
     return Claim(
         FIGURE,
@@ -399,7 +416,9 @@ def plot(rows: Sequence[Row], held: Row) -> Figure:
         x = [row["epsilon"] for row in line]
         for axis, column in ((loss, "log_loss"), (utility, "eau"), (gain, "advantage")):
             axis.plot(x, [row[column] for row in line], color=colour, marker=marker, label=name)
-    bounds = sorted({(row["epsilon"], row["bound"]) for row in rows if row["delta"] == 0 and row["epsilon"] < math.inf})
+    bounds = sorted(
+        {(row["epsilon"], row["bound"]) for row in rows if row["delta"] == 0 and row["epsilon"] < math.inf}
+    )
     gain.plot(*zip(*bounds, strict=True), color=_plots.BLACK, linestyle="--", label="Theorem 2")
     for axis, level, name in (
         (loss, held["constant_log_loss"], "constant"),
