@@ -102,6 +102,7 @@ class Images:
 
     name: str
     pixels: Array
+    pixels_test: Array
     x: Array
     y: Array
     x_test: Array
@@ -130,7 +131,7 @@ def images(name: str, size: Size) -> Images:
         for prior, features in ((INSIDE, x), (OUTSIDE, far))
     }
     y = np.asarray(data.y, np.int64)
-    return Images(name, data.x[train], x, y[train], x_test, y[test], found)
+    return Images(name, data.x[train], data.x[test], x, y[train], x_test, y[test], found)
 
 
 @lru_cache(maxsize=1)
