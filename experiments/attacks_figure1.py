@@ -70,7 +70,7 @@ class Size:
     epsilons: tuple[float, ...] = EPSILONS
 
 
-QUICK = Size(designs=10, draws=4, averaged=100, epsilons=QUICK_EPSILONS)
+QUICK = Size(designs=8, draws=3, averaged=60, epsilons=QUICK_EPSILONS)
 
 
 @dataclass(frozen=True)

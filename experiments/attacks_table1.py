@@ -90,7 +90,7 @@ class Size:
     rows: int = 60_000
     tested: int = 10_000
     centres: int = 200
-    seeds: int = 3
+    seeds: int = 2
 
 
 QUICK = Size(("mnist",), rows=5_000, tested=2_000, centres=40, seeds=1)

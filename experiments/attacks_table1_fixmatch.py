@@ -115,7 +115,9 @@ def _row(people: Images, method: str, epsilon: float, model: Any, x: Array, x_te
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Return what the paper says of PATE-FM, held to the rows."""
     best, (high, low) = rows[0], rows[1:]
-    why = "a small network and linear teachers stand for wide residual networks; epsilon does not look at votes"
+    why = (
+        "a small network and linear teachers stand for wide residual networks; epsilon does not look at votes"
+    )
     gap = max(abs(row["test"] - row["attack"]) for row in rows)
     return [
         Claim(

@@ -2,8 +2,8 @@
 
 The paper puts a discriminator, trained to tell true images from generated ones, into a variational formula for their
 Renyi divergence, and that into Theorem 7.1.  Such an estimate is a LOWER one: what the discriminator does not see does
-not count, so the epsilon made of it is no guarantee and no bound, in either direction.  It is shown as the paper shows
-it, with the basis "lower", beside its lower confidence bound.
+not count, so the epsilon made of it is no guarantee.  And from samples it may be too large as well, as it takes a mean
+of heavy tail.  It is shown as the paper shows it, with the basis "lower", beside its lower confidence bound.
 
 What the theorem itself is worth is in the second table, where everything is exact: images are replaced by the number
 of the nearest of 50 centres, so that features are finite.  There stand the exact epsilon of double response, by
@@ -169,8 +169,8 @@ def claims(rows: Sequence[Row], finite: Sequence[Row]) -> list[Claim]:
 
 
 LOWER = (
-    "a divergence estimated by a discriminator is a lower estimate, so the epsilon made of it is neither a guarantee "
-    "nor a bound"
+    "a divergence estimated by a discriminator is a lower estimate, and one from samples may be off to either side: "
+    "the epsilon made of it is neither a guarantee nor a bound"
 )
 
 
