@@ -2,8 +2,8 @@
 
 Randomized response that draws a uniform label with probability λ flips one of two with λ/2.  J(tau) is the share of
 people whose expected loss is above tau; here with a lower and an upper bound (99 %, docs/instance-loss.md).
-Census-Income, Adult and MAGIC are stand-ins for kdd12, kag14 and SUSY, and MNIST (digit >= 5) is data of another kind; the papers' own files
-take their place with ``--originals FOLDER``.
+Census-Income, Adult and MAGIC are stand-ins for kdd12, kag14 and SUSY, and MNIST (digit >= 5) is data of another
+kind; the papers' own files take their place with ``--originals FOLDER``.
 """
 
 from __future__ import annotations
