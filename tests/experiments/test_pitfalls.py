@@ -59,7 +59,7 @@ def test_every_claim_has_a_verdict_and_a_reason(told, script):
 
 
 def verdicts(told: dict[str, Any], name: str) -> dict[str, str]:
-    return {claim["says"]: claim["verdict"] for claim in told[name]["claims"]}
+    return {f"{claim['says']} ({claim['where']})": claim["verdict"] for claim in told[name]["claims"]}
 
 
 def test_errata_show_and_corrected_bounds_hold(told):
