@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, published: Published | None = N
         if not chosen and not options.gallery:
             raise InputError("nothing to do: give --all, --only NAME or --gallery")
         failed = _run_all([scripts[name] for name in chosen], options, published)
-        print(published.write())
+        print(*published.write(), sep="\n")
     except InputError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 2
@@ -99,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("experiments", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run every experiment")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="run these alone")
-    parser.add_argument("--gallery", action="store_true", help="write docs/gallery.md, without a run")
+    parser.add_argument(
+        "--gallery", action="store_true", help="write docs/gallery.md and docs/errata.md, without a run"
+    )
     add_options(parser)
     return parser
 

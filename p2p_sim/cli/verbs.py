@@ -50,6 +50,11 @@ VERBS = {
         ("diff",),
         "Compare two runs: settings, labels, counts, outputs and single messages.  Exit status 1: they differ.",
     ),
+    "errata": Verb(
+        ("errata",),
+        "Show each correction of the papers by numbers: printed, exact, corrected.  Exit status 1: one no longer "
+        "shows.",
+    ),
     "generator": Verb(
         ("generator",),
         "Fit a generator of features given a label to public examples; write its table, which --generator reads.",

@@ -58,12 +58,14 @@ def test_published_results_are_of_experiments_and_have_their_pictures() -> None:
 
 
 def test_every_script_is_an_experiment() -> None:
-    """Named like its file, with a docstring and all of its words."""
+    """Named like its file, with a docstring, all of its words, and a test."""
+    tests = [file.read_text() for file in Path(__file__).parent.glob("*.py")]
     for name, (found, text) in _gallery.experiments().items():
         assert found.name == name
         assert text.strip()
         assert all((found.title, found.source, found.takes))
         assert not found.values or found.keys
+        assert any(name in text for text in tests), f"{name} has no test"
 
 
 def test_a_page(published: Published, tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_all_goes_on_after_a_failure_and_where_it_was(
     said = capsys.readouterr()
     assert "1/2 first: takes 2 minutes" in said.err
     assert "failed: second (exit code 1)" in said.err
-    assert said.out == f"{published.docs / 'gallery.md'}\n"
+    assert said.out.split() == [str(published.docs / name) for name in ("gallery.md", "errata.md")]
     assert "Statements: 1," in (published.docs / "gallery.md").read_text()
     assert [call[2] for call in calls] == ["experiments.first", "experiments.second"]
     assert command.main(words, published) == 1

@@ -24,7 +24,7 @@ LAYERS = [
     {"privacy"},
     {"learning"},
     {"leakage"},
-    {"render"},
+    {"render", "errata"},
     {"report"},
     {"evaluate"},
     {"sweep"},
