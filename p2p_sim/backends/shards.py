@@ -13,7 +13,7 @@ from p2p_sim.backends import kept_outputs, layout
 from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
-from p2p_sim.backends.ray_site import Plan, SiteActors, fetch, resolve, strip_tables, tables
+from p2p_sim.backends.ray_site import SiteActors, SiteSettings, fetch, resolve, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings
 from p2p_sim.backends.speeds import Speeds, counters
@@ -93,7 +93,7 @@ def _set_up(
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
     flags = (settings.digest, settings.trace)
     kernels = compute.__name__.rpartition(".")[2]
-    plan = Plan(
+    of_all = SiteSettings(
         protocol, world, directory, seed, kernels, *flags, settings.faults, settings.costs, settings.outputs
     )
     binary = protocol.label_count() == 2
@@ -110,10 +110,10 @@ def _set_up(
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         name = f"shard {number} (users {low} to {high - 1})"
-        actors.start(name, (plan, number, [], low, cuts, columns, shared_ref))
+        actors.start(name, (of_all, number, [], low, cuts, columns, shared_ref))
     here: list[SiteHandle] = []
     if servers and isinstance(population, Unmade):  # what they are sent may be too much for this process
-        given: tuple[Any, ...] = (plan, shards, servers, 0, [0], {}, shared_ref)
+        given: tuple[Any, ...] = (of_all, shards, servers, 0, [0], {}, shared_ref)
         actors.start(f"actor of {', '.join(map(repr, servers))}", given, num_cpus=0)
     elif servers:
         here = [_servers(protocol, servers, seed, shards, world, directory, compute, flags, settings)]
