@@ -18,9 +18,9 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import NamedColumns, Party
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import Origin
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
-from p2p_sim.core.unmade import Origin
 from p2p_sim.network.adjacency import require
 
 
@@ -115,7 +115,7 @@ def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[
 
 
 @dataclass(frozen=True)
-class UnmadeSlice:
+class PartToMake:
     """The users ``low .. high - 1`` of an origin, who are made where this is opened; ``binary``: labels as bool."""
 
     origin: Origin

@@ -106,7 +106,7 @@ class SiteActor:
             None  # that of the run before, if any, need not share the memory with the new one
         )
         compute = computing.load(settings.compute)
-        if isinstance(columns, layout.UnmadeSlice):
+        if isinstance(columns, layout.PartToMake):
             columns = columns.open()
         whole = {
             name: replace(members, **shared[name]) if name in shared else members

@@ -20,9 +20,9 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import MAX_USERS, Population, check_seed
+from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.core.unmade import SyntheticUsers, Unmade
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
@@ -457,7 +457,7 @@ def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], a
     shares = drawn_by["shares"]
     how = drawn_by | {"shares": None if shares is None else tuple(shares)}
     del how["features"]
-    return Unmade(SyntheticUsers(users, cluster_size, **how))
+    return PopulationInParts(SyntheticUsers(users, cluster_size, **how))
 
 
 def drawn(
