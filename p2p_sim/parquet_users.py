@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
-from p2p_sim.core.unmade import Unmade, rows_of_sizes
+from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
 from p2p_sim.rundir import parquet_columns
 
 Array = npt.NDArray[Any]
@@ -27,7 +27,7 @@ ADVICE = (
 )
 
 
-def population(place: str | Path, *, label: str = "y", cluster: str | None = None) -> Unmade:
+def population(place: str | Path, *, label: str = "y", cluster: str | None = None) -> PopulationInParts:
     """Return the users of a Parquet file, or of all those in a folder in the order of their names.
 
     They are read a part at a time, where they are needed: by the shards themselves.  ``place``: a path, or an address
@@ -49,7 +49,7 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
     users = sum(rows for _, rows in files)
     if not 1 <= users <= MAX_USERS:
         raise InputError(f"population {str(place)!r} has {users:,} rows: needed are 1 to {MAX_USERS:,}")
-    return Unmade(ParquetUsers(_absolute(str(place)), tuple(files), label, cluster))
+    return PopulationInParts(ParquetUsers(_absolute(str(place)), tuple(files), label, cluster))
 
 
 def contents(place: str | Path) -> dict[str, str]:
@@ -131,10 +131,10 @@ class ParquetUsers:
     def columns(self, _low: int, _high: int) -> None:
         """Nothing: what was read is kept."""
 
-    def head(self, users: int) -> Unmade:
+    def head(self, users: int) -> PopulationInParts:
         """Return about the first users as a population of their own, for a plan."""
         name, rows = self.files[0]
-        return Unmade(replace(self, files=((name, min(users, rows)),), all_of_them=None))
+        return PopulationInParts(replace(self, files=((name, min(users, rows)),), all_of_them=None))
 
     def look(self, low: int, high: int) -> _Look:
         """Read some users, and return their clusters and the largest label; raises InputError for other values."""

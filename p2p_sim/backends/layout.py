@@ -20,9 +20,9 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import FleetingColumns, NamedColumns, Party
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import Origin, PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
-from p2p_sim.core.unmade import Origin, Unmade
 from p2p_sim.network.adjacency import require
 
 BlockColumns = Callable[[int, int], Mapping[str, Any]]
@@ -124,7 +124,7 @@ def _as_labels(y: Any, binary: bool) -> Any:
 
 
 @dataclass(frozen=True)
-class UnmadeSlice:
+class PartToMake:
     """The users ``low .. high - 1`` of an origin, who are made where this is opened; ``binary``: labels as bool."""
 
     origin: Origin
@@ -157,10 +157,10 @@ class UnmadeSlice:
         return FleetingColumns({"cluster": lambda: _one_cluster(size, world)} | makes | rest | {"y": y})
 
 
-def source_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any] | UnmadeSlice:
+def source_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any] | PartToMake:
     """Return the columns of the users ``low .. high - 1``, or what makes them."""
-    if isinstance(population, Unmade):
-        return UnmadeSlice(population.origin, low, high, binary)
+    if isinstance(population, PopulationInParts):
+        return PartToMake(population.origin, low, high, binary)
     return slice_of(population, low, high, binary)
 
 
@@ -170,14 +170,14 @@ def injection_of(faults: Faults | None, seed: int, compute: ModuleType) -> Fault
 
 
 def opened(
-    columns: dict[str, Any] | UnmadeSlice,
+    columns: dict[str, Any] | PartToMake,
     world: World,
     first: int,
     labels: int,
     injection: FaultInjection | None,
 ) -> dict[str, Any] | BlockColumns:
     """Return the columns of a site whose first user is row ``first``, or what makes those of a block; some may lie."""
-    if isinstance(columns, UnmadeSlice):
+    if isinstance(columns, PartToMake):
         if columns.fleeting:
             return functools.partial(columns.block, world=world, labels=labels, injection=injection)
         columns = columns.open()

@@ -23,11 +23,11 @@ from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import Origin, PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.threads import cores
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.core.unmade import Origin, Unmade
 
 STORE_BYTES_A_USER = 64
 
@@ -36,13 +36,13 @@ def run(
     protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run over Ray shards; return the result, and the seconds of start-up, rounds and shut-down."""
-    if not isinstance(population, Unmade):  # one is looked at by the workers first
+    if not isinstance(population, PopulationInParts):  # one is looked at by the workers first
         layout.check(protocol, population, settings.faults)
     wanted = min(settings.shards or cores(), population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
     with session(settings.address, wanted, population.users * STORE_BYTES_A_USER):
-        if isinstance(population, Unmade):
+        if isinstance(population, PopulationInParts):
             population.look(functools.partial(_look, shards=wanted))
             layout.check(protocol, population, settings.faults)
         compute = computing.choose(population.users)
@@ -98,7 +98,7 @@ def _set_up(
     )
     binary = protocol.label_count() == 2
     shared: dict[str, Any] = {}
-    if not isinstance(population, Unmade):
+    if not isinstance(population, PopulationInParts):
         shared, without_tables = tables(population)
     shared_ref = ray.put(shared)
     for number, (low, high) in enumerate(itertools.pairwise(bounds)):
@@ -110,7 +110,9 @@ def _set_up(
         name = f"shard {number} (users {low} to {high - 1})"
         actors.start(name, (of_all, number, [], low, cuts, columns, shared_ref))
     here: list[SiteHandle] = []
-    if servers and isinstance(population, Unmade):  # what they are sent may be too much for this process
+    if servers and isinstance(
+        population, PopulationInParts
+    ):  # what they are sent may be too much for this process
         given: tuple[Any, ...] = (of_all, shards, servers, 0, [0], {}, shared_ref)
         actors.start(f"actor of {', '.join(map(repr, servers))}", given, num_cpus=0)
     elif servers:

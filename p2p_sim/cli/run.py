@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from p2p_sim.cli.run_folders import RunFolder
     from p2p_sim.cli.run_log import RunLog
     from p2p_sim.core.population import Population
+    from p2p_sim.core.population_in_parts import PopulationInParts
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.core.unmade import Unmade
     from p2p_sim.protocol_parameters import Chosen
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
@@ -380,7 +380,7 @@ class RunCommand(TableOptions):
         """Return the probability of each label of synthetic users; None where it is not said."""
         return None if self.shares is None else numbers_of("--shares", self.shares)
 
-    def stored(self) -> Unmade:
+    def stored(self) -> PopulationInParts:
         """Return the users of ``--population``."""
         from p2p_sim import parquet_users
 

@@ -20,9 +20,9 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.core.unmade import Unmade
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
@@ -452,7 +452,7 @@ def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], a
     """Return synthetic users; ``apart``: they are made where they are needed, where nobody needs their features."""
     if not apart or drawn_by["features"]:
         return Population.synthetic(users=users, cluster_size=cluster_size, **drawn_by)
-    return Unmade.drawn(users=users, cluster_size=cluster_size, **drawn_by)
+    return PopulationInParts.drawn(users=users, cluster_size=cluster_size, **drawn_by)
 
 
 def drawn(

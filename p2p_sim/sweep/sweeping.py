@@ -17,9 +17,10 @@ import numpy as np
 from p2p_sim import catalogue
 from p2p_sim.check import quick
 from p2p_sim.core import code_fingerprint
-from p2p_sim.core.argument_checks import check_whole, path_of
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import path_of
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores

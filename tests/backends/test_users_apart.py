@@ -14,7 +14,7 @@ from pyarrow import parquet
 import p2p_sim
 from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.core.unmade import SyntheticUsers, Unmade
+from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import EncryptedShuffle, PeerToPeer
@@ -47,7 +47,7 @@ def in_memory(people: Population) -> bool:
 )
 def test_synthetic_users_are_those_of_one_process(users: int, cluster: int | None) -> None:
     whole = Population.synthetic(users=users, cluster_size=cluster, seed=5)
-    apart = Unmade(SyntheticUsers(users, cluster, seed=5))
+    apart = PopulationInParts(SyntheticUsers(users, cluster, seed=5))
     assert (apart.hash, apart.users, apart.labels) == (whole.hash, users, 2)
     assert apart.sizes.tolist() == whole.sizes.tolist()
     for low, high in ((0, 0), (0, 1), (13, 700), (999, 1000)):
@@ -115,7 +115,7 @@ ray = pytest.mark.usefixtures("ray_session")
 @ray
 @pytest.mark.parametrize("protocol", [PeerToPeer(0.1, 0.5), Keeping(), EncryptedShuffle(0.2)], ids=repr)
 def test_shards_make_their_users_and_write_their_outputs(protocol: Any, tmp_path: Path) -> None:
-    apart = Unmade(SyntheticUsers(701, 50, seed=5))
+    apart = PopulationInParts(SyntheticUsers(701, 50, seed=5))
     here = p2p_sim.run(protocol, Population.synthetic(users=701, cluster_size=50, seed=5), seed=3)
     how: dict[str, Any] = {"backend": "shards", "shards": 3, "seed": 3, "trace": "full", "costs": True}
     there = p2p_sim.run(protocol, apart, **how, out=tmp_path / "run")

@@ -15,7 +15,7 @@ from p2p_sim import Population
 from p2p_sim.backends import layout, local
 from p2p_sim.core import Label, Message, Party, Protocol, Rounds
 from p2p_sim.core.party import FleetingColumns
-from p2p_sim.core.unmade import Unmade
+from p2p_sim.core.population_in_parts import PopulationInParts
 from protocols.label_proportions import LabelProportions
 from protocols.peer_to_peer import PeerToPeer
 
@@ -28,7 +28,7 @@ HOW: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("how", HOW)
 def test_parts_are_those_of_the_whole(how: dict[str, Any]) -> None:
-    whole, unmade = Population.synthetic(users=100, **how), Unmade.drawn(users=100, **how)
+    whole, unmade = Population.synthetic(users=100, **how), PopulationInParts.drawn(users=100, **how)
     assert unmade.hash == whole.hash
     for low, high in ((0, 100), (0, 1), (6, 8), (13, 14), (14, 99), (99, 100)):
         part, makes = whole.piece(low, high), unmade.origin.columns(low, high)
@@ -43,7 +43,7 @@ def test_parts_are_those_of_the_whole(how: dict[str, Any]) -> None:
 
 
 def test_an_origin_is_small_where_it_is_sent() -> None:
-    unmade = Unmade.drawn(users=1_000_000, cluster_size=2)
+    unmade = PopulationInParts.drawn(users=1_000_000, cluster_size=2)
     unmade.piece(5, 7)
     assert len(pickle.dumps(unmade)) < 1000
     assert pickle.loads(pickle.dumps(unmade)).piece(5, 7).y.tolist() == unmade.piece(5, 7).y.tolist()
@@ -66,14 +66,14 @@ class Looks(Protocol):
 
 
 def test_a_column_that_was_let_go_comes_back_the_same() -> None:
-    done = local.run(Looks(), Unmade.drawn(users=50, cluster_size=4), 0, blocks=3)
+    done = local.run(Looks(), PopulationInParts.drawn(users=50, cluster_size=4), 0, blocks=3)
     assert done.outputs["user"]["same"].all()
 
 
 def test_nothing_is_held_while_a_block_waits() -> None:
-    unmade = Unmade.drawn(users=10, cluster_size=4)
+    unmade = PopulationInParts.drawn(users=10, cluster_size=4)
     world = layout.world_of(PeerToPeer(0.1), unmade)
-    columns = layout.UnmadeSlice(unmade.origin, 0, 10, True).block(2, 9, world, 2, None)
+    columns = layout.PartToMake(unmade.origin, 0, 10, True).block(2, 9, world, 2, None)
     assert columns["y"] is columns["y"]
     kept = columns["y"]
     columns.let_go()
@@ -88,7 +88,7 @@ def test_a_run_has_the_bits_of_users_in_memory(protocol: Protocol, faults: list[
     how: dict[str, Any] = {"seed": 4, "faults": faults, "costs": True}
     whole = p2p_sim.run(protocol, Population.synthetic(users=500, cluster_size=30), **how)
     for more in ({}, {"blocks": 1}, {"blocks": 11, "threads": 3}, {"blocks": 500, "threads": 2}):
-        run = p2p_sim.run(protocol, Unmade.drawn(users=500, cluster_size=30), **how, **more)
+        run = p2p_sim.run(protocol, PopulationInParts.drawn(users=500, cluster_size=30), **how, **more)
         assert (run.digest, run.counts, run.most) == (whole.digest, whole.counts, whole.most)
         np.testing.assert_equal(run.faulty, whole.faulty)
 
@@ -107,5 +107,5 @@ def grown(kind: Any, few: int, many: int) -> float:
 
 def test_memory_grows_by_few_bytes_a_user() -> None:
     """What waits is whom she asked (4), how many asked her (2), what she says (2); users in memory are 5 more."""
-    assert grown(Unmade.drawn, 200_000, 800_000) < 9
+    assert grown(PopulationInParts.drawn, 200_000, 800_000) < 9
     assert grown(Population.synthetic, 200_000, 800_000) > 12  # the twin

@@ -223,6 +223,20 @@ def test_the_check_finds_each_way_to_import_by_name(line):
     assert imported_by_name(ast.parse(line))
 
 
+@pytest.mark.parametrize("package", ["p2p_sim", "p2p_sim.core", "p2p_sim.privacy"])
+def test_a_package_has_every_name_that_it_offers(package):
+    """Each stands in ``__all__``, for types, and in ``__getattr__``; one process asks for one name first."""
+    code = f"""
+import {package}, types
+found = {{name: getattr({package}, name) for name in {package}.__all__}}
+files = [name for name, value in found.items() if isinstance(value, types.ModuleType)]
+print(*sorted(files), hasattr({package}, "nothing"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    own = "bounds building_blocks mechanisms " if package == "p2p_sim.privacy" else ""
+    assert (done.stdout, done.stderr) == (f"{own}False\n", "")
+
+
 def loaded_by(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -259,8 +273,7 @@ def test_chance_has_one_source(path):
     allowed = {
         "random_words": {"np.random"},
         "seeds": {"secrets"},
-        "threads": {"time"},
-    }  # streams; the seed of those that are given none; how long threads are waited for
+    }  # streams; the seed of those that are given none
     assert set(found) <= allowed.get(path.stem, set())
 
 

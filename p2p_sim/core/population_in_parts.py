@@ -1,4 +1,4 @@
-"""Users who are made, or read, a part at a time and where they are needed: so many may be too many for one process."""
+"""A population in parts, made or read where they are needed: so many users may be too many for one process."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class SyntheticUsers:
         return self
 
 
-class Unmade(Population):
+class PopulationInParts(Population):
     """A whole population that is made where a part of it is needed, by its ``origin``.
 
     Whoever asks for a column of everybody gets it, and then it is in memory here.
@@ -146,8 +146,8 @@ class Unmade(Population):
         vars(self).update(origin=origin, public={}, secret={})
 
     @classmethod
-    def drawn(cls, *, users: int, cluster_size: int | None = None, **drawn_by: Any) -> Unmade:
-        """Return the users of ``Population.synthetic``, without features, unmade; raises what that raises."""
+    def drawn(cls, *, users: int, cluster_size: int | None = None, **drawn_by: Any) -> PopulationInParts:
+        """Return the users of ``Population.synthetic``, without features, in parts; raises what that raises."""
         Population.synthetic(
             users=1, cluster_size=cluster_size, **drawn_by
         )  # wrong numbers show before the work
@@ -158,7 +158,7 @@ class Unmade(Population):
         return cls(SyntheticUsers(users, cluster_size, **how))
 
     def __reduce__(self) -> Any:
-        return Unmade, (self.origin,)
+        return PopulationInParts, (self.origin,)
 
     def look(self, each: Callable[[Origin], Sequence[Any]]) -> None:
         """Let ``each`` look at all users, in parts, and keep what they found; nothing where all is known."""
@@ -203,7 +203,7 @@ class Unmade(Population):
 
     def in_one_cluster(self) -> Population:
         """Return the same users without clusters; their labels are not made for it."""
-        return Unmade(_InOneCluster(self.origin))
+        return PopulationInParts(_InOneCluster(self.origin))
 
     def piece(self, low: int, high: int) -> Population:
         """Make the users ``low .. high - 1``."""
