@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
@@ -94,12 +93,8 @@ class Threads:
     ) -> None:
         for _ in self._running:
             self._todo.put(None)
-        last = time.monotonic() + _LAST_SECONDS
         for thread in self._running:
-            if isinstance(error, KeyboardInterrupt):
-                thread.join(max(0.0, last - time.monotonic()))
-            else:
-                thread.join()
+            thread.join(_LAST_SECONDS / len(self._running) if isinstance(error, KeyboardInterrupt) else None)
         self._running.clear()
 
 
