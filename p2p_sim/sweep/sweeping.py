@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim import catalogue
+from p2p_sim.backends.settings import address_of
 from p2p_sim.check import quick
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.argument_checks import check_whole, path_of
@@ -73,7 +74,9 @@ def made(
 ) -> Swept:
     """Make a sweep; see ``p2p_sim.sweep``.  ``say``: told how many runs there are, before any is made."""
     report = tell or _silent
-    if workers is not None:
+    if workers is None:
+        address = address_of(address)
+    else:
         check_whole("workers", workers)
         if address is not None:
             raise InputError(
