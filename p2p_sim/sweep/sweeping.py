@@ -99,9 +99,7 @@ def made(
         "examples": contents,
     }
     with folder.held(place) as kept:
-        if kept.about is None:
-            kept.begin(about)
-        else:
+        if kept.about is not None:
             _check_same(kept, asked, about)
         before = len(kept.done)
         left = asked.count - before
@@ -111,6 +109,8 @@ def made(
             if left:
                 fresh = _fresh(asked, kept.done)
                 with _workers(fresh, extents, min(left, workers or cores()), address, left, say) as hands:
+                    if kept.about is None:  # not before: a sweep that cannot be made leaves nothing
+                        kept.begin(about)
                     _make(asked, kept, hands, contents, report)
         except KeyboardInterrupt:
             if say is not None:
