@@ -278,8 +278,9 @@ def run(
     ``seed``: decides every draw, 0 to 2^64 - 1; None: a fresh one from the system's entropy, see ``Run.seed``.
     ``backend``: "local" (this process), "shards" (Ray actors, each with a range of users) or "actors" (one Ray actor a
     user).  ``blocks``: number of blocks of users in a site; ``shards``: number of Ray actors; ``address``: host:port of
-    a Ray cluster, None starts one here and stops it.  ``threads``: how many work on the blocks of a local run; None:
-    one a core that this process may use, or one for fewer than 100,000 users.
+    a Ray cluster; None: a Ray that this process has joined, or that of RAY_ADDRESS, or one that is started here and
+    stopped.  ``threads``: how many work on the blocks of a local run; None: one a core that this process may use, or
+    one for fewer than 100,000 users.
     ``trace``: "none", "counts", "sample=N" or "full".
     ``faults``: ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.

@@ -72,8 +72,9 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     """Join the Ray cluster at ``address`` (host:port), or start Ray here for ``actors`` actors; always end it.
 
     ``store_bytes``: size of the object store, limited to 100 MiB to 2 GiB.  Meanwhile the standard output of Ray's
-    processes goes to standard error.  RAY_ADDRESS in the environment is ignored.  Raises InputError
-    within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it ends.
+    processes goes to standard error.  RAY_ADDRESS is ignored here: it is for ``settings.address_of``.  Raises
+    InputError within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it
+    ends.
 
     Actors of one run stay for the next one inside the outermost of nested sessions, and end with it.
     """

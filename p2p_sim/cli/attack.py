@@ -17,6 +17,7 @@ from p2p_sim.cli.options import (
     OUTPUT,
     REQUEST,
     SYNTHETIC,
+    Address,
     Channels,
     ClusterColumn,
     Clusters,
@@ -30,6 +31,7 @@ from p2p_sim.cli.options import (
     Test,
     Users,
     Words,
+    address_of,
     check_data,
     count,
     faults_of,
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
 ETA = ("knn", "model", "prior", "true")
 UTILITIES = ("0/1", "weighted")
 
-_NOT_REPEATED = ("words", "json", "format", "per_user", "plot")
+_NOT_REPEATED = ("words", "json", "format", "per_user", "plot", "address")  # an address is of that day
 _OF_A_RUN = ("seed", "users", "cluster_size", "share", "shares", "features", "fault", "graph")
 """Options of a fresh run alone; --data of a saved one gives its users their features, where it kept none."""
 
@@ -135,6 +137,11 @@ class AttackCommand(TableOptions):
     features: Annotated[int | None, count(SYNTHETIC, "Features that carry the label; default none.")] = None
     fault: Fault = None
     graph: Graph = None
+    backend: Annotated[
+        str, text(EXECUTION, "Where a fresh run takes place; default local.", "local|shards|actors")
+    ] = "local"
+    shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
+    address: Address = None
     confidence: Annotated[float, ratio(EXECUTION, "Confidence of the intervals; default 0.95.")] = 0.95
     seed: Annotated[int | None, count(EXECUTION, "Seed of a fresh run; default 0.")] = None
     attack_seed: Annotated[
@@ -259,6 +266,7 @@ class AttackCommand(TableOptions):
         settings: dict[str, Any] = {
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
+            "backend": self.backend, "shards": self.shards, "address": address_of(self),
         }  # fmt: skip
         held_out = None
         if self.users is not None:
@@ -323,6 +331,7 @@ class AttackCommand(TableOptions):
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
+        from p2p_sim import backends
         from p2p_sim.coalition import CHANNELS
         from p2p_sim.core.population import check_seed
         from p2p_sim.leakage.advantage import CANARIES
@@ -357,7 +366,9 @@ class AttackCommand(TableOptions):
             )
         check_seed(self.seed or 0)
         check_seed(self.attack_seed)
-        for name in set_options(self, *_OF_A_RUN) if self.run is not None else ():
+        backends.Settings(self.backend, None, self.shards, self.address)
+        elsewhere = () if self.backend == "local" else ("backend",)
+        for name in (*set_options(self, *_OF_A_RUN), *elsewhere) if self.run is not None else ():
             raise InputError(f"{option(name)} is for a fresh run, and --run names one: leave one of them out")
         if self.run is None and (self.data is None) == (self.users is None):
             what = "there are no users" if self.data is None else "--data and --users are both given"

@@ -23,7 +23,8 @@ def sweep(
     ``grid``: a TOML file, or a mapping with the same keys; docs/sweeps.md has them.  ``out``: the sweep's folder;
     None: ``sweeps/NAME`` for a file ``NAME.toml``, and a new ``sweeps/sweep-1``, ``-2``, ... for a mapping.  Where it
     has runs of the same sweep, these are not made again.  ``workers``: how many processes make runs at the same time;
-    None: one for each processor.  ``address``: host:port of a Ray cluster, whose processors make them instead.
+    None: one for each processor.  ``address``: host:port of a Ray cluster, whose processors make them instead; None:
+    that of RAY_ADDRESS, where there is one and no workers are given.
     ``progress``: as in ``p2p_sim.run``.  No figure depends on workers, address or order.
 
     Columns: ``run`` (its number), ``setting`` (the same for runs that differ in seeds alone), ``status`` ("made" or

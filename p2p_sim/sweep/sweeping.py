@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim import catalogue
+from p2p_sim.backends.settings import address_of
 from p2p_sim.check import quick
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.argument_checks import check_whole
@@ -74,7 +75,9 @@ def made(
 ) -> Swept:
     """Make a sweep; see ``p2p_sim.sweep``.  ``say``: told how many runs there are, before any is made."""
     report = tell or _silent
-    if workers is not None:
+    if workers is None:
+        address = address_of(address)
+    else:
         check_whole("workers", workers)
         if address is not None:
             raise InputError(
@@ -97,9 +100,7 @@ def made(
         "examples": contents,
     }
     with folder.held(place) as kept:
-        if kept.about is None:
-            kept.begin(about)
-        else:
+        if kept.about is not None:
             _check_same(kept, asked, about)
         before = len(kept.done)
         left = asked.count - before
@@ -109,6 +110,8 @@ def made(
             if left:
                 fresh = _fresh(asked, kept.done)
                 with _workers(fresh, extents, min(left, workers or cores()), address, left, say) as hands:
+                    if kept.about is None:  # not before: a sweep that cannot be made leaves nothing
+                        kept.begin(about)
                     _make(asked, kept, hands, contents, report)
         except KeyboardInterrupt:
             if say is not None:

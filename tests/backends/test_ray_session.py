@@ -58,7 +58,6 @@ def alive(process: int) -> bool:
 
 def test_a_run_starts_and_ends_its_own_ray_and_keeps_stdout_clean() -> None:
     elsewhere = {
-        "RAY_ADDRESS": "ray://127.0.0.1:1",
         "RAY_JOB_CONFIG_JSON_ENV_VAR": "{",
         "RAY_START_HOOK": "no.such",
     }
