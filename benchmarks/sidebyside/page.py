@@ -138,18 +138,18 @@ def workers(result: Result) -> str:
     rows = [
         (
             row["case"], of[row["clusters"]], str(row["workers"]), f"{row['users']:,}",
-            f"{row['wall_ratio']:.2f}", f"{row['cpu_ratio']:.2f}",
+            f"{row['wall_ratio']:.2f}", f"{row['cpu_per_user_ratio']:.2f}",
         )
         for row in result["rows"]
         if "wall_ratio" in row
     ]  # fmt: skip
-    head = ("scaling", "clusters of", "workers", "users", "time by the clock", "CPU")
+    head = ("scaling", "clusters of", "workers", "users", "time by the clock", "CPU a user")
     return table(head, "llrrrr", rows) + at_load(result)
 
 
 UNITS = {
     "start": (1e3, "ms a run"), "user": (1e9, "ns a user"), "worker": (1e3, "ms a further worker"),
-    "byte": (1e9, "ns a byte between processes"),
+    "byte": (1e9, "ns a byte between processes"), "scattered": (1e9, "ns more a user in a scattered cluster"),
 }  # fmt: skip
 
 
