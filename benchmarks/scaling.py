@@ -3,16 +3,17 @@
 ``p2p-sim bench scaling`` measures Algorithm 2 with clusters of consecutive users (hardly a message leaves its shard)
 and of scattered ones (nearly all do).  Rows: *strong* scaling (one size, more workers) and *weak* (users in proportion
 to workers, where there are cores for them), as medians of pairs measured in turn, by the clock and in CPU seconds of
-all processes.  The model is of CPU seconds, which a busy machine changes least; it is fitted to relative errors, with
-no coefficient negative:
+all processes.  The model is of CPU seconds, the least of each setting, as other work of the machine can only add to
+them; it is fitted to relative errors, with no coefficient negative:
 
     threads:  CPU = start + users * user + (threads - 1) * worker
-    shards:   CPU = start + users * user + (shards - 1) * worker + bytes * byte
+    shards:   CPU = start + users * user + (shards - 1) * worker + bytes * byte + scattered users * scattered
 
-``bytes``: what goes from process to process.  The largest size is held out, and its errors are reported.  A prediction
-for a billion users on a hundred such nodes follows, if every core is free and works without a pause: start and workers
-one after the other, users and bytes divided among nodes and their cores, and bytes once more over the network between
-them, whose speed is assumed, as there is one machine here.
+``bytes``: what goes from process to process; ``scattered``: what users cost more whose cluster is scattered.  The
+largest size is held out, and its errors are reported.  A prediction for a billion users on a hundred such nodes
+follows, if every core is free and works without a pause: start and workers one after the other, users and bytes divided
+among nodes and their cores, and bytes once more over the network between them, whose speed is assumed, as there is one
+machine here.
 """
 
 from __future__ import annotations
@@ -116,12 +117,11 @@ def scaling(case: str, rows: list[Row]) -> list[Row]:
     def found_one(kind: str, clusters: str, workers: int, alone: int) -> Row:
         many, single = by[clusters, largest, workers], by[clusters, alone, 1]
         told = {"users": largest, "workers": workers, "clusters": clusters}
-        ratios = {
-            f"{clock}_ratio": round(
-                statistics.median(a / b for a, b in zip(many[clock], single[clock], strict=True)), 3
-            )
+        wall, cpu = (
+            statistics.median(a / b for a, b in zip(many[clock], single[clock], strict=True))
             for clock in ("wall", "cpu")
-        }
+        )
+        ratios = {"wall_ratio": round(wall, 3), "cpu_per_user_ratio": round(cpu * alone / largest, 3)}
         return {"case": f"{case}, {kind}"} | told | ratios
 
     for row in (row for row in rows if row["users"] == largest and row["workers"] > 1):
@@ -131,13 +131,17 @@ def scaling(case: str, rows: list[Row]) -> list[Row]:
     return found
 
 
-NAMES = {"threads": ("start", "user", "worker"), "shards": ("start", "user", "worker", "byte")}
+NAMES = {
+    "threads": ("start", "user", "worker"),
+    "shards": ("start", "user", "worker", "byte", "scattered"),
+}
 """The coefficients, CPU seconds each."""
 
 
 def features(row: Row) -> list[float]:
     """Return what the model's coefficients are multiplied with."""
-    return [1.0, row["users"], row["workers"] - 1, row["bytes"]][: len(NAMES[row["case"]])]
+    scattered = row["users"] if row["clusters"] == "scattered" else 0
+    return [1.0, row["users"], row["workers"] - 1, row["bytes"], scattered][: len(NAMES[row["case"]])]
 
 
 def fitted(case: str, rows: list[Row]) -> Row:
@@ -146,10 +150,10 @@ def fitted(case: str, rows: list[Row]) -> Row:
 
     largest = max(row["users"] for row in rows)
     seen = [row for row in rows if row["users"] < largest]
-    cpu = np.array([row["cpu_seconds"] for row in seen])
+    cpu = np.array([min(row["cpu"]) for row in seen])
     weights, _ = nnls(np.array([features(row) for row in seen]) / cpu[:, None], np.ones(len(seen)))
     held = [row for row in rows if row["users"] == largest]
-    errors = [float(np.dot(weights, features(row)) / row["cpu_seconds"] - 1) for row in held]
+    errors = [float(np.dot(weights, features(row)) / min(row["cpu"]) - 1) for row in held]
     coefficients = dict(zip(NAMES[case], map(float, weights), strict=True))
     result: Row = {
         "case": f"{case}, model", "held_out_users": largest, "held_out_errors": [round(one, 3) for one in errors],
@@ -158,17 +162,17 @@ def fitted(case: str, rows: list[Row]) -> Row:
     if case == "shards":
         cores = max(row["at_once"] for row in rows)
         result["predicted_seconds"] = {
-            clusters: predicted(coefficients, cores, crossing)
-            for clusters, crossing in (("contiguous", 0.0), ("scattered", 1.0))
+            clusters: predicted(coefficients, cores, clusters == "scattered") for clusters in workload.BOTH
         }
         result["predicted_for"] = f"{USERS_THERE:.0e} users, {NODES} nodes, {NODES * cores} shards"
     return result
 
 
-def predicted(coefficients: dict[str, float], cores: int, crossing: float) -> float:
-    """Return the seconds of a billion users on a hundred nodes; ``crossing``: the share whose peer is elsewhere."""
-    crossed = crossing * USERS_THERE * CROSSING_BYTES
-    at_work = USERS_THERE * coefficients["user"] + crossed * coefficients["byte"]
+def predicted(coefficients: dict[str, float], cores: int, scattered: bool) -> float:
+    """Return the seconds of a billion users on a hundred nodes; ``scattered``: all their peers are elsewhere."""
+    crossed = scattered * USERS_THERE * CROSSING_BYTES
+    each = coefficients["user"] + scattered * coefficients["scattered"]
+    at_work = USERS_THERE * each + crossed * coefficients["byte"]
     alone = coefficients["start"] + (NODES * cores - 1) * coefficients["worker"]
     return round(alone + at_work / NODES / cores + crossed / NODES / NETWORK, 1)
 

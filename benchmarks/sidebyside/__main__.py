@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def main() -> None:
     chosen = [one for one in SYSTEMS if any(part in one.name for part in given.system or [""])]
     if not chosen:
         parser.error(f"--system {given.system[0]}: there are {'; '.join(one.name for one in SYSTEMS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the program under way is ended, too
     with json_only() as write:
         result: dict[str, Any] = {"machine": machine(), "rows": kept(given.out, chosen)}
         for one in chosen:

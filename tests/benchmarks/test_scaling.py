@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import scaling
 
-TRUE = {"start": 0.1, "user": 3e-8, "worker": 0.02, "byte": 1e-9}
+TRUE = {"start": 0.1, "user": 3e-8, "worker": 0.02, "byte": 1e-9, "scattered": 5e-9}
 
 
 def made(users: int, workers: int, clusters: str) -> scaling.Row:
@@ -25,19 +25,20 @@ def test_the_model_finds_what_is_true_and_predicts_it():
     assert max(map(abs, model["held_out_errors"])) < 0.01
     assert model["predicted_for"] == "1e+09 users, 100 nodes, 200 shards"
     alone, users_there = 0.1 + 199 * 0.02, 1e9 * 3e-8 / 200
-    crossed = 18e9 * 1e-9 / 200 + 18e9 / 100 / 1.25e9
+    crossed = 1e9 * 5e-9 / 200 + 18e9 * 1e-9 / 200 + 18e9 / 100 / 1.25e9
     assert model["predicted_seconds"]["contiguous"] == pytest.approx(alone + users_there, abs=0.1)
     assert model["predicted_seconds"]["scattered"] == pytest.approx(alone + users_there + crossed, abs=0.1)
     strong, weak, four = (row for row in scaling.scaling("shards", rows) if row["clusters"] == "contiguous")
-    assert strong["cpu_ratio"] == pytest.approx((0.12 + 0.12) / (0.1 + 0.12), abs=1e-3)
-    assert strong["wall_ratio"] == pytest.approx(strong["cpu_ratio"] / 2, abs=1e-3)
+    assert strong["cpu_per_user_ratio"] == pytest.approx((0.12 + 0.12) / (0.1 + 0.12), abs=1e-3)
+    assert strong["wall_ratio"] == pytest.approx(strong["cpu_per_user_ratio"] / 2, abs=1e-3)
     assert weak["wall_ratio"] == pytest.approx((0.12 + 0.12) / 2 / (0.1 + 0.06), abs=1e-3)
-    assert four["cpu_ratio"] == pytest.approx((0.16 + 0.12) / (0.1 + 0.12), abs=1e-3)
+    assert weak["cpu_per_user_ratio"] == pytest.approx((0.12 + 0.12) / 2 / (0.1 + 0.06), abs=1e-3)
+    assert four["cpu_per_user_ratio"] == pytest.approx((0.16 + 0.12) / (0.1 + 0.12), abs=1e-3)
 
 
 def test_a_model_that_lacks_what_costs_is_found_out_by_the_largest_size():
     rows = [made(n, 1, "contiguous") for n in (10**6, 2 * 10**6, 4 * 10**6)]
-    rows[-1]["cpu_seconds"] *= 2
+    rows[-1]["cpu"] = [2 * each for each in rows[-1]["cpu"]]
     assert scaling.fitted("shards", rows)["held_out_errors"] == [pytest.approx(-0.5, abs=0.01)]
 
 

@@ -36,7 +36,9 @@ def test_other_figures_make_another_page(name, tmp_path):
         shutil.copy(file, tmp_path)
     text = (tmp_path / f"{name}.json").read_text()
     changed = text.replace('"messages_per_cpu_second": ', '"messages_per_cpu_second": 1')
-    changed = changed.replace('"cpu": ', '"cpu": 1').replace('"cpu_ratio": ', '"cpu_ratio": 1')
+    changed = changed.replace('"cpu": ', '"cpu": 1').replace(
+        '"cpu_per_user_ratio": ', '"cpu_per_user_ratio": 1'
+    )
     assert changed != text
     (tmp_path / f"{name}.json").write_text(changed)
     assert page.filled(page.PAGE.read_text(), tmp_path) != page.PAGE.read_text()
