@@ -313,7 +313,7 @@ def figure(rows: Sequence[Row], slopes: Sequence[Row]) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    "clustering_table1", "Rates of excess risk as measured slopes", WHERE, "5 minutes", run,
+    "clustering_table1", "Rates of excess risk as measured slopes", WHERE, "3 minutes", run,
     keys=("mechanism", "over", "x"), values={"excess_risk": "standard_error"},
 )  # fmt: skip
 

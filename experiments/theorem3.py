@@ -186,7 +186,7 @@ def _of_utility(rows: Sequence[Row]) -> Iterator[Claim]:
         here = [row for row in rows if row["data"] == name]
         most = max(int(row["smallest"] or 0) for row in here)
         third, exact = (
-            next(row for row in here if (row["method"], row["smallest"]) == (method, most))
+            next(row for row in here if (row["method"], str(row["smallest"])) == (method, str(most)))
             for method in (utility.THIRD, utility.EXACT)
         )
         alone = next(row for row in here if row["method"] == utility.LOCAL)
@@ -213,6 +213,8 @@ def _of_further(rows: Sequence[Row]) -> Iterator[Claim]:
          "nothing that the accountant can certify, where the whole cluster hides most"),
     ):  # fmt: skip
         here = [row for row in rows if row["what"] == what]
+        if not here:
+            continue
         asked = [row for row in here if row["theorem3"]]
         kept = all(float(row["epsilon"]) <= float(row["theorem3"]) for row in asked)
         told = "; ".join(
