@@ -270,7 +270,7 @@ def judged(name: str, asked: float, found: Released, people: Examples) -> Row:
 
     (attack, guess), (blind, _) = won(trained, people.y), won(tested, people.y_test)
     return {
-        "method": name, "epsilon": asked, "epsilon_spent": found.epsilon, "delta": found.delta,
+        "users": len(people.y), "method": name, "epsilon": asked, "epsilon_spent": found.epsilon, "delta": found.delta,
         "log_loss": log_loss(people.y_test, np.clip(tested, 1e-15, 1 - 1e-15)),
         "eau": attack.mean(), "eau_se": attack.std(ddof=1) / math.sqrt(len(attack)),
         "test_utility": blind.mean(), "test_utility_se": blind.std(ddof=1) / math.sqrt(len(blind)),
@@ -447,7 +447,7 @@ EXPERIMENT = Experiment(
     "4 minutes",
     run,
     needs=(DATA,),
-    keys=("method", "epsilon"),
+    keys=("users", "method", "epsilon"),
     values={"log_loss": 0.02, "eau": "eau_se", "bound": 1e-9},
 )
 

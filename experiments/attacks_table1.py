@@ -305,7 +305,7 @@ def _row(
     found: Sequence[Released],
     each: Sequence[tuple[float, float]],
 ) -> Row:
-    row: Row = {"data": people.name, "method": method, "epsilon": epsilon}
+    row: Row = {"data": people.name, "users": len(people.y), "method": method, "epsilon": epsilon}
     row |= {"epsilon_spent": max(one.epsilon for one in found), "delta": found[0].delta, "seeds": len(each)}
     for number, (name, count) in enumerate((("test", len(people.y_test)), ("attack", len(people.y)))):
         values = [one[number] for one in each]
@@ -435,7 +435,7 @@ EXPERIMENT = Experiment(
     "5 minutes",
     run,
     needs=("mnist", OTHER, "cifar10"),
-    keys=("data", "method", "epsilon"),
+    keys=("data", "users", "method", "epsilon"),
     values={"test": "test_se", "attack": "attack_se"},
 )
 

@@ -104,7 +104,13 @@ def _true(people: Images, x: Array, size: Size) -> Any:
 
 
 def _row(people: Images, method: str, epsilon: float, model: Any, x: Array, x_test: Array) -> Row:
-    row: Row = {"data": DATA, "method": method, "epsilon": epsilon, "epsilon_spent": epsilon}
+    row: Row = {
+        "data": DATA,
+        "users": len(people.y),
+        "method": method,
+        "epsilon": epsilon,
+        "epsilon_spent": epsilon,
+    }
     for name, rows, y in (("test", x_test, people.y_test), ("attack", x, people.y)):
         right = float((model.predict(rows) == y).mean())
         row |= {name: right, f"{name}_se": (right * (1 - right) / len(y)) ** 0.5}
@@ -165,7 +171,7 @@ EXPERIMENT = Experiment(
     "5 minutes",
     run,
     needs=("torch", DATA, attacks_table1.OTHER),
-    keys=("method", "epsilon"),
+    keys=("users", "method", "epsilon"),
     values={"test": 0.03, "attack": 0.03},
 )
 

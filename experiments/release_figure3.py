@@ -154,7 +154,9 @@ def measured(size: Size) -> list[Row]:
             print(f"release_figure3: {mechanism}, lambda = {lam:g}", file=sys.stderr, flush=True)
             each = [trial(mechanism, lam, size, seed) for seed in range(size.seeds)]
             rows.append(
-                {"mechanism": mechanism, "lambda": lam} | _mean(each, size) | promised(mechanism, lam)
+                {"users": size.users, "mechanism": mechanism, "lambda": lam}
+                | _mean(each, size)
+                | promised(mechanism, lam)
             )
     return rows
 
@@ -287,10 +289,10 @@ EXPERIMENT = Experiment(
     "release_figure3",
     "Label inference and test accuracy of randomized response and double response on MNIST",
     PAPER,
-    "10 minutes",
+    "3 minutes",
     run,
     needs=("mnist",),
-    keys=("mechanism", "lambda"),
+    keys=("users", "mechanism", "lambda"),
     values={"attack": "attack_se", "test": "test_se", "epsilon_public_features": 1e-9},
 )
 
