@@ -20,7 +20,7 @@ from protocols import PeerToPeer
 Row = dict[str, Any]
 
 FIXED = 0.1
-TIMES, GROUPS, LABELS = (1, 4, 16, 64), (2, 4, 16), (2, 4, 10)
+TIMES, GROUPS, LABELS = (1, 4, 16, 64), (2, 4, 8), (2, 4, 10)
 GRAPHS = (
     "complete",
     "regular:1000",
