@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _made_by
-from experiments._common import Experiment, add_options
+from experiments._common import INTERRUPTED, UNUSABLE, Experiment, add_options
 from experiments._gallery import Published, experiments
 from p2p_sim.core.errors import InputError
 
@@ -40,7 +40,10 @@ def main(arguments: Sequence[str] | None = None, published: Published | None = N
         print(*published.write(), sep="\n")
     except InputError as error:
         print(f"experiments: {error}", file=sys.stderr)
-        return 2
+        return UNUSABLE
+    except KeyboardInterrupt:
+        print("experiments: ended; the same command goes on where it was", file=sys.stderr)
+        return INTERRUPTED
     for name in failed:
         print(f"experiments: failed: {name}", file=sys.stderr)
     return 1 if failed else 0
@@ -57,6 +60,8 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
             takes = "a quick run" if options.quick else f"takes {experiment.takes}"
             print(f"{about}: {takes}", file=sys.stderr, flush=True)
             code = subprocess.run(_command(name, options), cwd=ROOT, check=False).returncode
+            if code == INTERRUPTED:
+                raise KeyboardInterrupt
             if code:
                 failed.append(f"{name} (exit code {code})")
                 continue

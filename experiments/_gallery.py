@@ -78,13 +78,13 @@ class Published:
 
 
 def experiments() -> dict[str, tuple[Experiment, str]]:
-    """Return every experiment of this folder and its script's docstring, by name."""
+    """Return every experiment of this folder and its script's docstring, by name; those of a paper together."""
     found = {}
     for file in sorted(FOLDER.glob("[!_]*.py")):
         if _MARK in file.read_text():
             module = importlib.import_module(f"experiments.{file.stem}")
             found[file.stem] = (module.EXPERIMENT, module.__doc__ or "")
-    return found
+    return dict(sorted(found.items(), key=lambda each: (each[1][0].source, each[0])))
 
 
 def page(scripts: Mapping[str, tuple[Experiment, str]], published: Published) -> str:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from experiments import _plots, attacks_table1
 from experiments._common import Claim, Experiment, Options, Outcome, main
 from experiments.attacks_table1 import DELTA, DIGITS, EPSILONS, PATE, PRINTED, QUERIES, Images, images
-from experiments.cluster_response import pooled
+from experiments.multi_stage import pooled
 from p2p_sim.learning.training import pate_accounting
 from p2p_sim.learning.training.pate import STUDENT, PATEClassifier
 

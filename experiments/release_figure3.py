@@ -29,7 +29,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
-from experiments.cluster_response import pooled
+from experiments.multi_stage import pooled
 from p2p_sim import Population, privacy
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training.feature_generators import FeatureTable, kernel_density

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +14,20 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
-from p2p_sim.core.unmade import Unmade, rows_of_sizes
+from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
 from p2p_sim.rundir import parquet_columns
 
 Array = npt.NDArray[Any]
+
+_READ_WHOLE = 256 << 20  # bytes of files of which all is hashed
+_END = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
 
 ADVICE = (
     "give a path that all machines of the cluster share, or the address of an object store, such as s3://..."
 )
 
 
-def population(place: str | Path, *, label: str = "y", cluster: str | None = None) -> Unmade:
+def population(place: str | Path, *, label: str = "y", cluster: str | None = None) -> PopulationInParts:
     """Return the users of a Parquet file, or of all those in a folder in the order of their names.
 
     They are read a part at a time, where they are needed: by the shards themselves.  ``place``: a path, or an address
@@ -45,7 +49,36 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
     users = sum(rows for _, rows in files)
     if not 1 <= users <= MAX_USERS:
         raise InputError(f"population {str(place)!r} has {users:,} rows: needed are 1 to {MAX_USERS:,}")
-    return Unmade(StoredUsers(_absolute(str(place)), tuple(files), label, cluster))
+    return PopulationInParts(ParquetUsers(_absolute(str(place)), tuple(files), label, cluster))
+
+
+def contents(place: str | Path) -> dict[str, str]:
+    """Return a SHA-256 for each Parquet file at a place, by which a change is noticed: of its size and its footer.
+
+    The footer has the row groups with their places, sizes and extreme values.  Where all files together have at most
+    256 MiB, it is of all that is in them.  Raises InputError if they cannot be read.
+    """
+    try:
+        system, path = _system(str(place))
+        sizes = {each.path: int(each.size) for each in system.get_file_info(_names(system, path))}
+        whole = sum(sizes.values()) <= _READ_WHOLE
+        return {name: _sha256(system, name, size, whole) for name, size in sizes.items()}
+    except OSError as error:
+        raise InputError(f"population {str(place)!r} cannot be read ({error}): check the path") from error
+
+
+def _sha256(system: Any, name: str, size: int, whole: bool) -> str:
+    digest = hashlib.sha256(str(size).encode())
+    with system.open_input_file(name) as file:
+        if not whole:
+            file.seek(max(0, size - _END))
+            length = int.from_bytes(
+                file.read(_END)[:4], "little"
+            )  # of the footer, before the last four bytes
+            file.seek(max(0, size - _END - length))
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -58,7 +91,7 @@ class _Look:
 
 
 @dataclass(frozen=True)
-class StoredUsers:
+class ParquetUsers:
     """The rows of some Parquet files; ``all_of_them``: what looks at all of them have found."""
 
     place: str
@@ -95,10 +128,13 @@ class StoredUsers:
         members = None if self.cluster is None else rows_of_sizes(known.sizes, low, high, known.names)
         return Population(labels, members)
 
-    def head(self, users: int) -> Unmade:
+    def columns(self, _low: int, _high: int) -> None:
+        """Nothing: what was read is kept."""
+
+    def head(self, users: int) -> PopulationInParts:
         """Return about the first users as a population of their own, for a plan."""
         name, rows = self.files[0]
-        return Unmade(replace(self, files=((name, min(users, rows)),), all_of_them=None))
+        return PopulationInParts(replace(self, files=((name, min(users, rows)),), all_of_them=None))
 
     def look(self, low: int, high: int) -> _Look:
         """Read some users, and return their clusters and the largest label; raises InputError for other values."""
@@ -117,7 +153,7 @@ class StoredUsers:
         edges = np.concatenate([[0], np.flatnonzero(np.diff(names)) + 1, [len(names)]])
         return _Look(names[edges[:-1]], np.diff(edges), greatest)
 
-    def looked(self, found: Sequence[_Look]) -> StoredUsers:
+    def looked(self, found: Sequence[_Look]) -> ParquetUsers:
         """Put looks at all rows together; raises InputError unless rows are sorted by cluster."""
         names = np.concatenate([look.names for look in found])
         sizes = np.concatenate([look.sizes for look in found])

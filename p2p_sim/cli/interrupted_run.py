@@ -1,4 +1,4 @@
-"""``p2p-sim run --resume``: the command of a run that was cut off, once more."""
+"""``p2p-sim run --resume``: the command of a run that was interrupted, once more."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def options_of(command: TableOptions) -> dict[str, Any]:
 
 
 def files_of(command: TableOptions, protocol: Protocol) -> list[Path]:
-    """Return the files that a run reads: data, graph, and those that parameters of its protocol name."""
+    """Return the files that a run reads whole: data, graph, and those that parameters of its protocol name."""
     from p2p_sim.learning.data.files import read_with
 
-    data, graph, population = (getattr(command, name) for name in ("data", "graph", "population"))
-    named = [graph, population, *protocol.parameters().values()]
+    data, graph = (getattr(command, name) for name in ("data", "graph"))
+    named = [graph, *protocol.parameters().values()]
     found = [Path(name) for name in named if isinstance(name, str) and _is_file(name)]
     return found if data is None or not _is_file(data) else [*read_with(Path(data)), *found]
 
@@ -57,14 +57,14 @@ def _is_file(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class CutOff:
-    """A run that was cut off: its folder, and what was asked of it."""
+class InterruptedRun:
+    """A run that was interrupted: its folder, and what was asked of it."""
 
     folder: Path
     asked: dict[str, Any]
 
     @classmethod
-    def at(cls, path: str) -> CutOff:
+    def at(cls, path: str) -> InterruptedRun:
         """Return the run that a path names; raises InputError if there is none, or its file is damaged."""
         folder = under_way.find(Path(path).expanduser())
         return cls(folder, under_way.read(folder))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError
-from p2p_sim.sweep import plan
+from p2p_sim.sweep import grids
 from protocols import PeerToPeer, RandomizedResponse
 
 RR = {"protocol": "randomized-response", "users": 100}
@@ -19,9 +19,9 @@ def silent(_label: str, _done: int, _total: int) -> None:
     pass
 
 
-def checked(given: Any) -> plan.Plan:
-    found = plan.read(given)
-    plan.check(found, silent)
+def checked(given: Any) -> grids.Grids:
+    found = grids.read(given)
+    grids.check(found, silent)
     return found
 
 
@@ -31,7 +31,7 @@ def test_a_grid_is_the_product_of_its_lists_in_the_order_of_the_file(tmp_path: P
         'users = 100\nseed = [3, 1]\n[[grid]]\nprotocol = "peer-to-peer"\nalpha = [0.1, 0.2]\ntheta = 0.5\n'
         '[[grid]]\nprotocol = ["randomized-response", "prior-response"]\nepsilon = 1\ncluster-size = 50\n'
     )
-    found = plan.read(file)
+    found = grids.read(file)
     runs = list(found.runs())
     assert found.count == len(runs) == 8
     told = [(run["protocol"], run["parameters"].get("alpha"), run["settings"]["seed"]) for run in runs]
@@ -44,19 +44,19 @@ def test_a_grid_is_the_product_of_its_lists_in_the_order_of_the_file(tmp_path: P
 
 def test_from_python_a_protocol_is_an_object_and_a_list_an_array() -> None:
     objects = [PeerToPeer(alpha=0.1), RandomizedResponse(2.0)]
-    found = plan.read({"protocol": objects, "users": np.int64(100), "seed": range(2)})
+    found = grids.read({"protocol": objects, "users": np.int64(100), "seed": range(2)})
     runs = list(found.runs())
     assert [(run["protocol"], run["settings"]["seed"]) for run in runs] == [
         ("peer-to-peer", 0), ("peer-to-peer", 1), ("randomized-response", 0), ("randomized-response", 1)
     ]  # fmt: skip
     assert (
         runs[0]["parameters"]
-        == next(plan.read({"protocol": "peer-to-peer", "users": 100}).runs())["parameters"]
+        == next(grids.read({"protocol": "peer-to-peer", "users": 100}).runs())["parameters"]
     )
 
 
 def test_lists_of_lists_are_tried_in_turn_where_a_value_is_a_list() -> None:
-    found = plan.read(
+    found = grids.read(
         {**RR, "faults": [[], ["drop=0.1"], ["drop=0.1", "loss=0.1"]], "views": ["learner", "user"]}
     )
     assert [run["settings"]["faults"] for run in found.runs()] == [[], ["drop=0.1"], ["drop=0.1", "loss=0.1"]]
@@ -65,7 +65,9 @@ def test_lists_of_lists_are_tried_in_turn_where_a_value_is_a_list() -> None:
 
 def test_a_promise_decides_one_parameter_of_each_protocol() -> None:
     promise = {"epsilon": [0.5, 1], "delta": 1e-5, "view": "learner"}
-    found = plan.read({"protocol": ["peer-to-peer", "randomized-response"], "users": 100, "promise": promise})
+    found = grids.read(
+        {"protocol": ["peer-to-peer", "randomized-response"], "users": 100, "promise": promise}
+    )
     runs = list(found.runs())
     assert [(run["promise"]["vary"], run["promise"]["epsilon"]) for run in runs] == [
         ("alpha", 0.5), ("alpha", 1.0), ("epsilon", 0.5), ("epsilon", 1.0)
@@ -74,7 +76,7 @@ def test_a_promise_decides_one_parameter_of_each_protocol() -> None:
 
 
 def test_a_million_runs_are_counted_at_once() -> None:
-    assert plan.read({**RR, "seed": range(1_000_000)}).count == 1_000_000
+    assert grids.read({**RR, "seed": range(1_000_000)}).count == 1_000_000
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -135,12 +137,12 @@ def test_a_file_that_cannot_be_read_is_named(text: str | None, said: str, tmp_pa
     if text is not None:
         file.write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match=said):
-        plan.read(file)
+        grids.read(file)
 
 
 def test_what_changed_is_named() -> None:
-    first = plan.read({**RR, "epsilon": [0.5, 1.0]})
-    other = plan.read({**RR, "epsilon": [0.5, 2.0], "seed": [0, 1]})
+    first = grids.read({**RR, "epsilon": [0.5, 1.0]})
+    other = grids.read({**RR, "epsilon": [0.5, 2.0], "seed": [0, 1]})
     assert first.changes(first.grids) == []
     said = other.changes(first.grids)
     assert said == ["epsilon = [0.5, 1.0] then, [0.5, 2.0] now", "seed = [0] then, [0, 1] now"]

@@ -36,7 +36,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Plan:
+class Grids:
     """The runs of a sweep, in order.  ``grids``: JSON values; ``source``: the file, empty for a mapping."""
 
     grids: list[Axes]
@@ -60,7 +60,7 @@ class Plan:
         return _where(self.source, number, len(self.grids))
 
     def changes(self, before: Sequence[Axes]) -> list[str]:
-        """Return how an earlier plan differed from this one; empty if it did not."""
+        """Return how an earlier sweep's differed from these; empty if it did not."""
         if len(before) != len(self.grids):
             return [f"{len(before)} grids then, {len(self.grids)} now"]
         found = []
@@ -76,16 +76,16 @@ class Plan:
         return found
 
 
-def read(plan: str | Path | Mapping[str, Any]) -> Plan:
+def read(given: str | Path | Mapping[str, Any]) -> Grids:
     """Read a sweep from a TOML file, or from a mapping with the same keys; raises InputError."""
-    if isinstance(plan, Mapping):
-        return Plan(_grids(plan, ""), "")
-    if not isinstance(plan, (str, Path)):
-        raise InputError(f"plan = {plan!r}: give the path of a TOML file, or a mapping of settings")
-    return Plan(_grids(_toml(Path(plan)), Path(plan).name), Path(plan).name)
+    if isinstance(given, Mapping):
+        return Grids(_grids(given, ""), "")
+    if not isinstance(given, (str, Path)):
+        raise InputError(f"grid = {given!r}: give the path of a TOML file, or a mapping of settings")
+    return Grids(_grids(_toml(Path(given)), Path(given).name), Path(given).name)
 
 
-def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, OneRun], list[Protocol]]:
+def check(grids: Grids, tell: Callable[[str, int, int], None]) -> tuple[dict[str, OneRun], list[Protocol]]:
     """Look at every run before any is made; return a run for each set of examples, and a protocol of each class.
 
     Raises InputError for a protocol that refuses its parameters, its graph or its faults, for an unknown view, and for
@@ -97,8 +97,8 @@ def check(plan: Plan, tell: Callable[[str, int, int], None]) -> tuple[dict[str, 
     protocols: dict[type[Protocol], Protocol] = {}
     looked_at: set[bytes] = set()
     seen: dict[bytes, int] = {}
-    for index, run in enumerate(plan.runs()):
-        tell("checking run", index + 1, plan.count)
+    for index, run in enumerate(grids.runs()):
+        tell("checking run", index + 1, grids.count)
         whole = _digest(run)
         if whole in seen:
             raise InputError(
@@ -146,7 +146,7 @@ def _toml(file: Path) -> dict[str, Any]:
 
 
 def _where(source: str, number: int, grids: int) -> str:
-    name = source or "plan"
+    name = source or "sweep"
     return name if grids == 1 else f"{name}, grid {number + 1}"
 
 
@@ -156,10 +156,10 @@ def _grids(given: Mapping[str, Any], source: str) -> list[Axes]:
     if isinstance(blocks, Mapping):
         blocks = [blocks]
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(block, Mapping) for block in blocks):
-        raise InputError(f"{source or 'plan'}: {GRID} = {blocks!r}: give tables, each headed [[{GRID}]]")
+        raise InputError(f"{source or 'sweep'}: {GRID} = {blocks!r}: give tables, each headed [[{GRID}]]")
     if not blocks:
         raise InputError(
-            f"{source or 'plan'}: {GRID} = []: there is nothing to run; give a grid, or leave it out"
+            f"{source or 'sweep'}: {GRID} = []: there is nothing to run; give a grid, or leave it out"
         )
     every = [{**common, **{_key(name): value for name, value in block.items()}} for block in blocks]
     return [_axes(block, _where(source, number, len(every))) for number, block in enumerate(every)]

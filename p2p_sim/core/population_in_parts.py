@@ -1,11 +1,11 @@
-"""Users who are made, or read, a part at a time and where they are needed: so many may be too many for one process."""
+"""A population in parts, made or read where they are needed: so many users may be too many for one process."""
 
 from __future__ import annotations
 
 import hashlib
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import synthetic
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.groups import Members
-from p2p_sim.core.population import Population
+from p2p_sim.core.population import MAX_USERS, Population
 
 Array = npt.NDArray[Any]
 
@@ -42,6 +43,12 @@ class Origin(typing.Protocol):
 
     def part(self, low: int, high: int) -> Population:
         """Return the users ``low .. high - 1``; their clusters are those of all users."""
+
+    def columns(self, low: int, high: int) -> dict[str, Callable[[], Any]] | None:
+        """Return what makes each column of the users ``low .. high - 1``, where that costs little; else None.
+
+        Then a block makes them when its program reads one, and holds none while it waits.
+        """
 
     def look(self, low: int, high: int) -> Any:
         """Look at some users and return what must be known of all before any part is made; None for nothing."""
@@ -82,12 +89,38 @@ class SyntheticUsers:
 
     def part(self, low: int, high: int) -> Population:
         """Draw the labels of some users."""
-        shares = synthetic.shares_of(self.labels, self.shares, self.positive)
-        y = synthetic.draw_labels(high - low, shares, self.seed, low)
-        sizes = self.sizes
         return Population(
-            y, None if sizes is None else rows_of_sizes(sizes, low, high, np.arange(len(sizes)))
+            self._y(low, high), None if self.cluster_size is None else self._clusters(low, high)
         )
+
+    def columns(self, low: int, high: int) -> dict[str, Callable[[], Any]]:
+        """Return what makes the labels and the clusters of some users."""
+        makes: dict[str, Callable[[], Any]] = {"y": lambda: self._y(low, high)}
+        return makes if self.cluster_size is None else makes | {"cluster": lambda: self._clusters(low, high)}
+
+    def _y(self, low: int, high: int) -> Array:
+        shares = synthetic.shares_of(self.labels, self.shares, self.positive)
+        return synthetic.draw_labels(high - low, shares, self.seed, low)
+
+    def _clusters(self, low: int, high: int) -> Members:
+        assert self.cluster_size is not None
+        first, last = low // self.cluster_size, max(low, high - 1) // self.cluster_size
+        ends = np.clip(np.arange(first, last + 2) * self.cluster_size, low, high)
+        codes = np.repeat(np.arange(first, last + 1, dtype=np.int32), np.diff(ends))
+        codes.flags.writeable = False
+        return self._groups.of(codes)
+
+    @cached_property
+    def _groups(self) -> Members:
+        """Where each cluster begins and what it is called, without users."""
+        assert self.cluster_size is not None
+        count = -(-self.users // self.cluster_size)
+        starts = np.minimum(np.arange(count + 1, dtype=np.int64) * self.cluster_size, self.users)
+        return Members(np.zeros(0, np.int32), starts, None, np.arange(count))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what it is made of, without what follows from it."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def look(self, _low: int, _high: int) -> None:
         """All is known."""
@@ -97,7 +130,7 @@ class SyntheticUsers:
         return self
 
 
-class Unmade(Population):
+class PopulationInParts(Population):
     """A whole population that is made where a part of it is needed, by its ``origin``.
 
     Whoever asks for a column of everybody gets it, and then it is in memory here.
@@ -112,8 +145,20 @@ class Unmade(Population):
     def __init__(self, origin: Origin):
         vars(self).update(origin=origin, public={}, secret={})
 
+    @classmethod
+    def drawn(cls, *, users: int, cluster_size: int | None = None, **drawn_by: Any) -> PopulationInParts:
+        """Return the users of ``Population.synthetic``, without features, in parts; raises what that raises."""
+        Population.synthetic(
+            users=1, cluster_size=cluster_size, **drawn_by
+        )  # wrong numbers show before the work
+        check_whole("users", users, 1, MAX_USERS)
+        shares = drawn_by.get("shares")
+        how = drawn_by | {"shares": None if shares is None else tuple(shares)}
+        how.pop("features", None)
+        return cls(SyntheticUsers(users, cluster_size, **how))
+
     def __reduce__(self) -> Any:
-        return Unmade, (self.origin,)
+        return PopulationInParts, (self.origin,)
 
     def look(self, each: Callable[[Origin], Sequence[Any]]) -> None:
         """Let ``each`` look at all users, in parts, and keep what they found; nothing where all is known."""
@@ -158,7 +203,7 @@ class Unmade(Population):
 
     def in_one_cluster(self) -> Population:
         """Return the same users without clusters; their labels are not made for it."""
-        return Unmade(_InOneCluster(self.origin))
+        return PopulationInParts(_InOneCluster(self.origin))
 
     def piece(self, low: int, high: int) -> Population:
         """Make the users ``low .. high - 1``."""
@@ -209,6 +254,10 @@ class _InOneCluster:
 
     def part(self, low: int, high: int) -> Population:
         return Population(self.within.part(low, high).y)
+
+    def columns(self, low: int, high: int) -> dict[str, Callable[[], Any]] | None:
+        makes = self.within.columns(low, high)
+        return None if makes is None else {"y": makes["y"]}
 
     def look(self, low: int, high: int) -> Any:
         return self.within.look(low, high)
