@@ -107,14 +107,15 @@ def _of_lemma1(rows: Sequence[dict[str, Any]]) -> list[Claim]:
             "people beyond its thresholds are all who lose more than τ, or more: J is bounded from above",
             f"prior 0.5, flip 0.01, τ = 10.5: just inside {inside.low:.3g} the loss is {beyond:.2f}",
             "not reproduced" if no_upper else "reproduced",
-            "erratum (claims 5): its closed form for the thresholds is no bound; here both roots are found "
+            "erratum pitfalls-lemma-1-inside: its closed form for the thresholds is no bound; here both roots are "
+            "found "
             "numerically",
         ),
         Claim(
             "Pitfalls 2021, Lemma 1", "its thresholds select people who lose more than τ",
             f"kag14's prior, flip 0.01, τ = 6: at {low:.4f} the loss is {at_low:.2f}",
             "not reproduced" if no_lower else "reproduced",
-            "erratum (claims 5): the thresholds bound J from neither side",
+            "erratum pitfalls-lemma-1-outside: the thresholds bound J from neither side",
         ),
     ]  # fmt: skip
 
@@ -135,7 +136,8 @@ def _of_theorem2(known: Sequence[dict[str, Any]]) -> list[Claim]:
             f"P(y | x) is known and neighbours are searched, it is below J at {len(below)} of {len(known)} τ, "
             f"at τ = {worst['tau']:g} {worst['theorem2_exact_thresholds']:.3f} instead of {worst['true_J']:.3f}",
             "not reproduced" if wrong else "reproduced",
-            "erratum (claims 5): Eq. 3 subtracts 2c from what it counts, so that it undercounts, even with exact "
+            "erratum pitfalls-theorem-2: Eq. 3 subtracts 2c from what it counts, so that it undercounts, even "
+            "with exact "
             "thresholds",
         )
     ]  # fmt: skip

@@ -114,7 +114,8 @@ def _clipped(columns: Sequence[Mapping[str, Any]]) -> Claim:
         f"{WHERE}, kdd12", "the log ratio of the least P(y | x) is 27.63, so that nobody loses more than 29.1",
         f"ln((1 - {clip:g})/{clip:g}) = {found:.2f}; with its least P(y | x) of 0 the loss is {upper}",
         "not reproduced" if is_clip else "reproduced",
-        "erratum (claims 5): no neighbour had label 1, and an empirical zero was clipped at 1e-12. That is no "
+        "erratum pitfalls-table-2-kdd12: no neighbour had label 1, and an empirical zero was clipped at 1e-12. "
+        "That is no "
         "measurement: "
         "the loss is without limit, or an interval",
     )  # fmt: skip
@@ -131,7 +132,8 @@ def _header() -> Claim:
         f"{WHERE}, column of low ratios", "kag14's 5.28 is ln((1 - m_L)/m_H)",
         f"with ends rounded to two digits that is {header:.2f} at most; ln((1 - m_H)/m_L) reaches {other:.2f}",
         "not reproduced" if reached else "reproduced",
-        "erratum (claims 5): the column is of the other ends than its header says; losses by the intervals stand "
+        "erratum pitfalls-table-2-header: the column is of the other ends than its header says; losses by the "
+        "intervals stand "
         "beside",
     )  # fmt: skip
 

@@ -76,7 +76,8 @@ def _epsilon(lam: float) -> Claim:
     return Claim(
         "Release 2023, Section 8.1", f"ε is about {said:g} for λ = {lam:g}", f"ln(1 + 2 (1 - λ)/λ) = {is_:.3f}",
         "reproduced" if abs(is_ - said) <= 0.05 else "not reproduced",
-        "arithmetic" + ("" if abs(is_ - said) <= 0.05 else "; erratum (claims 5): a digit is wrong in print"),
+        "arithmetic" + ("" if abs(is_ - said) <= 0.05 else "; erratum release-static-features: a digit is wrong "
+        "in print"),
     )  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def _of_estimator(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]
             "Release 2023, Eq. 14", "Ĵ estimates the share of people who lose more than τ",
             f"it is {most['printed_14']:,.0f} at τ = {most['tau']:g} on {most['data']}",
             "not reproduced" if most["printed_14"] > 1 else "reproduced",
-            "erratum (claims 5): the factor 1/n is missing",
+            "erratum release-eq-14-share: the factor 1/n is missing",
         ),
         Claim(
             "Release 2023, Theorem 6.6", "J is at least Ĵ - 2 √(ln(2/δ)/2n) - δ",
@@ -99,7 +100,8 @@ def _of_estimator(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]
             f"known, at "
             f"τ = {worst['tau']:g} {worst['bound_14']:.3f} for {worst['true_J']:.3f}",
             "not reproduced" if wrong else "reproduced",
-            "erratum (claims 5): its second term compares with the lower root of H where the upper one is meant",
+            "erratum release-eq-14-branch: its second term compares with the lower root of H where the upper one "
+            "is meant",
         ),
         Claim(
             "Release 2023, Theorem 6.6, corrected", "with 1/n and both roots it is a lower bound",
@@ -121,7 +123,7 @@ def _symmetric() -> Claim:
         "Release 2023, Section D", "H is symmetric around 1/2",
         f"at kag14's prior its minimum is at {least:.4f}; H(0.1) = {low:.3f}, H(0.9) = {high:.3f}",
         "not reproduced" if abs(low - high) > 1e-9 else "reproduced",
-        "erratum (claims 5): only for a prior of 1/2; both branches are solved numerically here",
+        "erratum release-symmetry: only for a prior of 1/2; both branches are solved numerically here",
     )  # fmt: skip
 
 
