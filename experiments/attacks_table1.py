@@ -432,7 +432,7 @@ EXPERIMENT = Experiment(
     "attacks_table1",
     "Test and attack accuracy of label-private methods on MNIST and CIFAR-10",
     PAPER,
-    "5 minutes",
+    "2 minutes",
     run,
     needs=("mnist", OTHER, "cifar10"),
     keys=("data", "users", "method", "epsilon"),
