@@ -434,7 +434,7 @@ EXPERIMENT = Experiment(
     PAPER,
     "2 minutes",
     run,
-    needs=("mnist", OTHER, "cifar10"),
+    needs=("PIL", "mnist", OTHER, "cifar10"),
     keys=("data", "users", "method", "epsilon"),
     values={"test": "test_se", "attack": "attack_se"},
 )
