@@ -432,9 +432,9 @@ EXPERIMENT = Experiment(
     "attacks_table1",
     "Test and attack accuracy of label-private methods on MNIST and CIFAR-10",
     PAPER,
-    "5 minutes",
+    "2 minutes",
     run,
-    needs=("mnist", OTHER, "cifar10"),
+    needs=("PIL", "mnist", OTHER, "cifar10"),
     keys=("data", "users", "method", "epsilon"),
     values={"test": "test_se", "attack": "attack_se"},
 )

@@ -1,15 +1,14 @@
-"""Label-private methods on images: quick runs, the model held to scikit-learn's, and claims that can fail."""
+"""Label-private methods on images: a quick run, the model held to scikit-learn's, and claims that can fail."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from experiments import _needs, _patch_features, attacks_table1_fixmatch
+from experiments import _needs, _patch_features
 from experiments import attacks_table1 as script
 from experiments._common import Options
 
@@ -18,15 +17,11 @@ pytestmark = pytest.mark.slow
 WRONG = "not reproduced"
 
 
-def quick(of: Any, out: Path) -> Any:
-    if missing := _needs.missing(of.EXPERIMENT.needs):
-        pytest.skip(missing)
-    return of.run(Options(True, None, None, out))
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return quick(script, tmp_path_factory.mktemp("table"))
+    if missing := _needs.missing(script.EXPERIMENT.needs):
+        pytest.skip(missing)
+    return script.run(Options(True, None, None, tmp_path_factory.mktemp("out")))
 
 
 def test_a_quick_run_decides_every_claim(found: Any) -> None:
@@ -73,13 +68,3 @@ def test_patch_features_do_not_move_with_brightness() -> None:
     assert one.shape == (5, 4 * 8)
     np.testing.assert_allclose(one, two, atol=1e-3)
     assert not np.allclose(one, filters.features(images[5:10], 10, 2), atol=1e-3)
-
-
-def test_the_student_of_fixmatch(tmp_path: Path) -> None:
-    of = attacks_table1_fixmatch
-    rows = quick(of, tmp_path).tables[""]
-    assert [row["epsilon"] for row in rows] == [float("inf"), 1.0, 0.1]
-    assert rows[1]["epsilon_spent"] == pytest.approx(1.0)
-    good = [row | {"test": test, "attack": test} for row, test in zip(rows, (0.95, 0.9, 0.2), strict=True)]
-    assert [claim.verdict for claim in of.claims(good)] == ["reproduced in shape", "reproduced"]
-    assert of.claims([row | {"test": 0.4} for row in rows])[0].verdict == WRONG
