@@ -215,7 +215,7 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 EXPERIMENT = Experiment(
     "pitfalls_table2", "The largest loss of anybody, from Table 2's columns and from data", WHERE, "4 minutes", run,
-    needs=("census-income", "adult", "magic", "mnist"), keys=("data", "flip"),
+    needs=("census-income", "adult", "magic", "mnist"), keys=("data", "n", "flip"),
     values={"lower": 1e-6, "nu_max": 1e-6, "upper": 1e-6},
 )  # fmt: skip
 

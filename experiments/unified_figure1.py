@@ -110,6 +110,8 @@ def _higher(rows: Sequence[Mapping[str, Any]], data: str, name: str) -> list[Cla
     why = (
         f"stand-in data ({STAND_INS[data]}) and a linear model; differences count beyond two standard errors"
     )
+    if not better and not worse:
+        why = f"{why}, and none is"
     if best < LEARNT:
         verdict, why = "not comparable", f"{why}; hardly anything is learnt here even with little noise"
     gains = ", ".join(
