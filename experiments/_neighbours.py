@@ -42,7 +42,7 @@ _ROWS = random_words.stream("experiments", "rows", 0)
 
 @dataclass(frozen=True)
 class StandIn:
-    """A data set for one that cannot be had.  ``k``: neighbours; ``rows``: of its training part, None for all."""
+    """A data set ``instead_of`` one that cannot be had, "" for none.  ``rows``: of its training part, None for all."""
 
     name: str
     instead_of: str
@@ -54,7 +54,7 @@ STAND_INS = (
     StandIn("census-income", "kdd12", 1000),
     StandIn("adult", "kag14", 1000),
     StandIn("magic", "SUSY", 500),
-    StandIn("mnist", "none of them", 500, 30_000),
+    StandIn("mnist", "", 500, 30_000),
 )
 QUICK = (StandIn("adult", "kag14", 300, 3000), StandIn("magic", "SUSY", 300, 3000))
 
@@ -93,7 +93,7 @@ def people(options: Options, originals: Path | None) -> list[People]:
 
 
 def _stand_in(kept: Kept, case: StandIn) -> People:
-    about = {"data": case.name, "content": content(case.name), "k": case.k, "rows": case.rows}
+    settings = {"data": case.name, "content": content(case.name), "k": case.k, "rows": case.rows}
 
     def compute() -> list[dict[str, Any]]:
         data = datasets.load(case.name)
@@ -104,8 +104,9 @@ def _stand_in(kept: Kept, case: StandIn) -> People:
             )
         return _shares(case.name, data.x[training], data.y[training], case.k)
 
-    rows = kept.get(about, compute)
-    return People(case.name, f"stand-in for {case.instead_of}", _losses(rows, case.k))
+    rows = kept.get(settings, compute)
+    about = f"a stand-in for {case.instead_of}" if case.instead_of else "data of another kind"
+    return People(case.name, about, _losses(rows, case.k))
 
 
 def _originals(kept: Kept, folder: Path) -> Iterator[People]:

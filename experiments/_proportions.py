@@ -45,7 +45,7 @@ STAND_INS = {"clicks": "click logs of Open Bandit", "census-income": "Census-Inc
 FOLDS, LEAST = 5, 1e-6
 PENALTIES = (1.0, 100.0)
 """Of half the squared weights, of which the better one is taken for each setting."""
-KEYS = ("data", "mechanism", "parameter", "crowd")
+KEYS = ("data", "users", "mechanism", "parameter", "crowd")
 
 
 class Examples(NamedTuple):
@@ -98,8 +98,8 @@ def tried(release: Release, data: str, of: Examples, seed: int) -> dict[str, Any
     order = random_words.order(random_words.words(seed, stream, 0, len(of.y)))
     mixed = of._replace(x=of.x[order], y=of.y[order], eta=of.eta[order])
     about = {
-        "data": data, "mechanism": release.mechanism, "parameter": release.parameter, "crowd": release.crowd,
-        "seed": seed,
+        "data": data, "users": len(of.y), "mechanism": release.mechanism, "parameter": release.parameter,
+        "crowd": release.crowd, "seed": seed,
     }  # fmt: skip
     return about | _utility(release, mixed, seed) | _advantage(release, mixed, seed)
 

@@ -224,8 +224,8 @@ def plot_j(rows: Sequence[dict[str, Any]], name: str, by: str = "flip") -> Figur
 
 EXPERIMENT = Experiment(
     "pitfalls_figure1", "Thresholds and J(τ) of flipped labels, with bounds", WHERE,
-    "4 minutes", run,
-    needs=("census-income", "adult", "magic", "mnist"), keys=("data", "flip", "tau"),
+    "3 minutes of processor time", run,
+    needs=("census-income", "adult", "magic", "mnist"), keys=("data", "n", "flip", "tau"),
     values={"lower": 1e-6, "J": 1e-6, "upper": 1e-6},
 )  # fmt: skip
 

@@ -110,6 +110,8 @@ def _higher(rows: Sequence[Mapping[str, Any]], data: str, name: str) -> list[Cla
     why = (
         f"stand-in data ({STAND_INS[data]}) and a linear model; differences count beyond two standard errors"
     )
+    if not better and not worse:
+        why = f"{why}, and none is"
     if best < LEARNT:
         verdict, why = "not comparable", f"{why}; hardly anything is learnt here even with little noise"
     gains = ", ".join(
@@ -235,7 +237,7 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 EXPERIMENT = Experiment(
     "unified_figure1", "Utility against advantage: randomized response and proportions on one axis", WHERE,
-    "7 minutes", run, needs=("census-income", "clicks"), keys=_proportions.KEYS,
+    "about 8 minutes (estimated)", run, needs=("census-income", "clicks"), keys=_proportions.KEYS,
     values={"auc": "auc_se", "log_loss": "log_loss_se", "advantage": "advantage_se"},
 )  # fmt: skip
 

@@ -118,7 +118,8 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    "unified_figure2", "AUC of proportions with Laplace noise, over ε and bag size", WHERE, "4 minutes", run,
+    "unified_figure2", "AUC of proportions with Laplace noise, over ε and bag size", WHERE,
+    "about 4 minutes (estimated)", run,
     needs=("census-income",), keys=_proportions.KEYS, values={"auc": "auc_se", "advantage": "advantage_se"},
 )  # fmt: skip
 
