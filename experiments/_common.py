@@ -1,22 +1,215 @@
-"""What experiments share: a model's accuracy; results as CSV, written whole."""
+"""The frame of all experiments: what one is, what comes out of it, and the command that runs it.
+
+A script has one ``EXPERIMENT``, at module level, and ends with ``sys.exit(main(EXPERIMENT))``.  ``main`` writes
+``NAME.csv`` and ``NAME_part.csv`` for its tables, SVG and PNG for its plots, and ``NAME.json`` with its claims; then
+it compares the tables with ``expected/``.
+"""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
+import json
+import sys
+import time
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from p2p_sim.core.errors import InputError
-from p2p_sim.learning.experiment import Examples
-from p2p_sim.learning.training import models
-from p2p_sim.learning.training.models import one_thread
+from experiments import _expected, _made_by, _needs, _plots
+from p2p_sim.core.errors import InputError, RunLostError
 from p2p_sim.report import output_files
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def check(parser: ArgumentParser, *places: Path) -> None:
+    from p2p_sim.learning.experiment import Examples
+
+Verdict = Literal["reproduced", "reproduced in shape", "not reproduced", "not comparable"]
+VERDICTS: tuple[str, ...] = get_args(Verdict)
+
+DRIFTED, UNUSABLE, INTERRUPTED = 1, 2, 130
+"""Exit codes: a value left its tolerance; what was asked for cannot be done; Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper against what came out; raises InputError where a part is missing."""
+
+    where: str
+    """The place, such as "Clustering 2022, Figure 1"."""
+    says: str
+    """What the paper says, in our own words."""
+    found: str
+    """What came out; every number is formatted from the rows."""
+    verdict: Verdict
+    """Decided by code from the rows."""
+    why: str
+    """Why it differs, or why it can be compared at all: other data, another model, a corrected theorem."""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not value.strip():
+                raise InputError(
+                    f"a claim of {self.where!r} has no {name!r}: every claim needs all of its parts"
+                )
+        if self.verdict not in VERDICTS:
+            raise InputError(f"verdict {self.verdict!r}: needs one of {', '.join(VERDICTS)}")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for; ``seeds`` None: the script's own number; ``address`` of Ray, None: this process."""
+
+    quick: bool
+    seeds: int | None
+    address: str | None
+    out: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found: tables and plots by part ("" is the main one), and claims decided from their rows."""
+
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    claims: Sequence[Claim]
+    plots: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or table of a paper, or a result of our own, and what computes it."""
+
+    name: str
+    """Of its script: ``experiments/NAME.py``."""
+    title: str
+    source: str
+    """Paper and figure, or "this project"."""
+    takes: str
+    """Time of a full run on two cores, measured: "4 minutes"."""
+    run: Callable[[Options], Outcome]
+    needs: tuple[str, ...] = ()
+    """Packages and data sets: "torch", "mnist".  Where one is absent the experiment is skipped, with the reason."""
+    keys: tuple[str, ...] = ()
+    """Columns that identify a row of the main table."""
+    values: Mapping[str, str | float] = field(default_factory=dict)
+    """Columns held to ``expected/NAME.csv``: to the column of their standard error, or to an absolute tolerance."""
+
+
+def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
+    """Run an experiment as its command does and return the exit code: 0, also if skipped, DRIFTED or UNUSABLE."""
+    parser = _parser(experiment)
+    given = parser.parse_args(arguments)
+    if given.seeds is not None and given.seeds < 1:
+        parser.error(f"--seeds {given.seeds}: needs at least 1")
+    options = Options(given.quick, given.seeds, given.address, given.out)
+    place = options.out / f"{experiment.name}.json"
+    check(parser, place, options.out / f"{experiment.name}.csv")
+    if given.fresh:
+        for kept in options.out.glob(f"{experiment.name}*.csv.rows.json"):
+            kept.unlink()
+    try:
+        return _run(experiment, options, place)
+    except (InputError, RunLostError) as error:
+        print(f"{experiment.name}: {error}", file=sys.stderr)
+        return UNUSABLE
+    except KeyboardInterrupt:
+        print(
+            f"{experiment.name}: ended; the same command goes on with the rows it has kept", file=sys.stderr
+        )
+        return INTERRUPTED
+
+
+def _run(experiment: Experiment, options: Options, place: Path) -> int:
+    start = time.monotonic()
+    missing = _needs.missing(experiment.needs)
+    outcome = None if missing else experiment.run(options)
+    drifted: list[str] = []
+    if outcome is not None:
+        if not outcome.claims:
+            raise InputError(
+                f"{experiment.name} claims nothing: an experiment holds a paper to what came out"
+            )
+        for part, rows in outcome.tables.items():
+            write_csv(options.out / f"{_file(experiment, part)}.csv", rows)
+        for part, plot in outcome.plots.items():
+            _plots.save(plot, options.out / _file(experiment, part))
+        drifted = _drifted(experiment, options, outcome)
+    _write_json(place, _told(experiment, options, outcome, missing, drifted, time.monotonic() - start))
+    _say(experiment, outcome, missing, drifted)
+    return DRIFTED if drifted else 0
+
+
+def _drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[str]:
+    expected = _expected.FOLDER / f"{experiment.name}.csv"
+    if not experiment.values or not expected.exists():
+        return []
+    whole = not options.quick and options.seeds is None
+    return _expected.drifted(
+        outcome.tables[""], read_csv(expected), experiment.keys, experiment.values, whole=whole
+    )
+
+
+def _told(
+    experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, drifted: list[str],
+    seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    """Return what NAME.json says."""
+    return {
+        "name": experiment.name,
+        "quick": options.quick,
+        "seeds": options.seeds,
+        "seconds": round(seconds, 1),
+        "skipped": missing,
+        "drifted": drifted,
+        "claims": [asdict(claim) for claim in outcome.claims] if outcome else [],
+        "plots": [_file(experiment, part) for part in outcome.plots] if outcome else [],
+        "code": _made_by.code(experiment.name),
+    }
+
+
+def _say(experiment: Experiment, outcome: Outcome | None, missing: str, drifted: list[str]) -> None:
+    if outcome is None:
+        print(f"{experiment.name}: skipped: {missing}", file=sys.stderr)
+        return
+    for claim in outcome.claims:
+        print(f"{claim.verdict}: {claim.where}: {claim.says}\n    {claim.found}\n    {claim.why}")
+    for each in drifted:
+        print(f"{experiment.name}: {each}", file=sys.stderr)
+
+
+def _file(experiment: Experiment, part: str) -> str:
+    return f"{experiment.name}_{part}" if part else experiment.name
+
+
+def _write_json(place: Path, content: Mapping[str, Any]) -> None:
+    output_files.write(place, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _parser(experiment: Experiment) -> ArgumentParser:
+    parser = ArgumentParser(
+        f"experiments.{experiment.name}",
+        description=f"{experiment.title} ({experiment.source}); a full run takes {experiment.takes}.",
+    )
+    add_options(parser)
+    return parser
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options that every experiment has."""
+    parser.add_argument("--quick", action="store_true", help="less of everything, in 15 seconds or so")
+    parser.add_argument("--seeds", type=int, help="runs of each setting; default: the script's own number")
+    parser.add_argument("--address", help="of a running Ray cluster, host:port; default: in this process")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of results; default: results"
+    )
+    parser.add_argument("--fresh", action="store_true", help="compute again what is there already")
+
+
+def check(parser: argparse.ArgumentParser, *places: Path) -> None:
     """Make the folders of results, and check that these can be written there; ends the program if not.
 
     For before any work: results of an hour need a place.
@@ -33,6 +226,8 @@ def check(parser: ArgumentParser, *places: Path) -> None:
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with one head, whole or not at all; raises InputError."""
+    if not rows:
+        raise InputError(f"{path.name} has no rows: a table needs at least one")
     path.parent.mkdir(parents=True, exist_ok=True)
     page = io.StringIO(newline="")
     writer = csv.DictWriter(page, list(rows[0]), lineterminator="\n")
@@ -49,6 +244,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 def accuracy(examples: Examples, rows: Any, y: Any) -> float:
     """Train logistic regression on some users' features with labels ``y``; return its share of right test rows."""
+    from p2p_sim.learning.training import models
+    from p2p_sim.learning.training.models import one_thread
+
     x = examples.population.x
     assert x is not None
     with one_thread():

@@ -1,19 +1,17 @@
-"""The figures of Theorem 3, PNG and SVG, drawn from rows in colours, markers and dashes that all can tell apart."""
+"""The figures of Theorem 3."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from p2p_sim.report import matplotlib_settings, output_files
+from experiments._plots import BLACK, BLUE, GREEN, ORANGE, RED, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Rows = Sequence[Mapping[str, Any]]
 
-BLUE, RED, GREEN, PINK, ORANGE, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000"
-"""Okabe and Ito."""
-_STYLE = {"svg.hashsalt": "p2p-sim", "svg.fonttype": "none"}
 FLOOR = 3e-5  # where a figure of 0 is drawn on a logarithmic axis
 
 LINES = (  # rule, column, name, colour, marker, dashes
@@ -43,11 +41,10 @@ MARKERS = {
 }
 
 
-@matplotlib_settings.shipped(_STYLE)
-def bounds(rows: Rows, path: Path) -> None:
+def bounds(rows: Rows) -> Figure:
     """Draw ε at δ = 1/s² against s: above what is promised, exact and measured, below the α it takes."""
     thetas = sorted({float(row["theta"]) for row in rows}, reverse=True)
-    figure, grid = _panels(2, len(thetas), (4.0 * max(2, len(thetas)), 7.0))
+    figure, grid = panels(2, len(thetas), (4.0 * max(2, len(thetas)), 7.0))
     for column, theta in enumerate(thetas):
         here = [row for row in rows if float(row["theta"]) == theta]
         _epsilons(grid[0][column], here, theta)
@@ -56,7 +53,7 @@ def bounds(rows: Rows, path: Path) -> None:
     grid[1][0].set_ylabel("α, probability that a user flips her label")
     handles, names = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize="small")
-    _save(figure, path)
+    return figure
 
 
 def _epsilons(axes: Any, rows: Rows, theta: float) -> None:
@@ -100,16 +97,15 @@ def _pairs(rows: Rows, rule: str, column: str) -> tuple[list[float], list[float]
     return [x for x, _ in found], [y for _, y in found]
 
 
-@matplotlib_settings.shipped(_STYLE)
-def utility(rows: Rows, path: Path) -> None:
+def utility(rows: Rows) -> Figure:
     """Draw each method's test accuracy with error bars, and below what every view gets there."""
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, grid = _panels(2, len(names), (7.0 * len(names), 9.5))
+    figure, grid = panels(2, len(names), (7.0 * len(names), 9.5))
     for column, name in enumerate(names):
         here = [row for row in rows if row["data"] == name]
         _accuracies(grid[0][column], here, name)
         _views(grid[1][column], [row for row in here if row["alpha"] not in ("", "0")])
-    _save(figure, path)
+    return figure
 
 
 def _accuracies(axes: Any, rows: Rows, name: str) -> None:
@@ -158,18 +154,29 @@ def _called(row: Mapping[str, Any], before: str = ", ") -> str:
     return before.join([row["method"], ", ".join(about)])
 
 
-def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def _save(figure: Any, path: Path) -> None:
-    """Write path.png and path.svg, whole or not at all, the same bytes for the same rows."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for kind, about in (("png", {"Software": None}), ("svg", {"Date": None})):
-        place = path.with_suffix(f".{kind}")
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format=kind, dpi=110, metadata=about)
-        output_files.write(place, drawn.getvalue())
+def beyond(rows: Rows) -> Figure:
+    """Draw what the accountant finds beyond the theorem, a panel a kind, beside what follows from less."""
+    kinds = list(dict.fromkeys(row["what"] for row in rows))
+    figure, grid = panels((len(kinds) + 1) // 2, 2, (11.0, 7.5))
+    for axes, kind in zip(grid.ravel(), kinds, strict=False):
+        here = [row for row in rows if row["what"] == kind]
+        values = list(dict.fromkeys(str(row["value"]) for row in here))
+        for rule, colour, marker in (("fixed", GREEN, "D"), ("Theorem 3", BLUE, "o")):
+            line = [row for row in here if row["rule"] == rule]
+            if not line:
+                continue
+            at = [values.index(str(row["value"])) for row in line]
+            name = "α = 0.1" if rule == "fixed" else "Theorem 3's α"
+            for column, dashes, label in (("epsilon", "-", "accountant"), ("local", ":", "own label alone")):
+                y = [max(FLOOR, float(row[column])) for row in line]
+                axes.plot(at, y, color=colour, marker=marker, linestyle=dashes, label=f"{label}, {name}")
+            if rule == "Theorem 3":
+                y = [float(row["theorem3"]) for row in line]
+                axes.plot(at, y, color=RED, marker="s", label="from Theorem 3")
+        axes.set_xticks(range(len(values)), values, fontsize="small", rotation=25 if kind == "graph" else 0)
+        axes.set(yscale="log", xlabel=kind, ylabel="ε of the learner (nats)")
+        axes.grid(True, alpha=0.3)
+    drawn = [axes.get_legend_handles_labels() for axes in grid.ravel()]
+    known = {name: handle for handles, names in drawn for name, handle in zip(names, handles, strict=True)}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=3, fontsize="small")
+    return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -33,6 +33,9 @@ NONE, THIRD, NINTH = "resampling alone", "Theorem 3", "Lemma 9"
 EXACT, LOCAL = "exact accountant", "randomized response"
 METHODS = (NONE, THIRD, NINTH, EXACT)
 """What each clustering is asked for; randomized response needs no clusters."""
+
+ASKED = tuple((clusters, method) for clusters in ("large", "small") for method in METHODS)
+QUICK = (("large", THIRD), ("large", EXACT))
 
 papers = privacy.bounds.clustering2022
 Tell = Callable[[str], None]
@@ -82,15 +85,16 @@ def asks(size: int, epsilon: float, delta: float, theta: float = 1.0) -> list[As
     return [Ask(NONE, 0.0), ask, lemma9_alpha(size, theta, epsilon, delta), exact]
 
 
-def cases(name: str, seeds: int, tell: Tell, **where: Any) -> list[Case]:
-    """Return a case for each clustering and method; the promise is Theorem 3's for the large clusters.
+def cases(
+    name: str, seeds: int, tell: Tell, asked: Sequence[tuple[str, str]] = ASKED, **where: Any
+) -> list[Case]:
+    """Return a case for each clustering and method of ``asked``; the promise is Theorem 3's for the large clusters.
 
     ``where``: backend and address of the runs.  Raises InputError if there is no such data set, and when a row is
     computed where Theorem 3 does not apply.
     """
     about = {"data": name, "content": content(name), "seeds": seeds}
     part = _Part(name, seeds, tell, where)
-    asked = [(size, method) for size in ("large", "small") for method in METHODS]
     return [
         (about | {"clusters": size, "method": method}, partial(part.row, size, method))
         for size, method in [*asked, ("none", LOCAL)]

@@ -24,7 +24,6 @@ import numpy.typing as npt
 import p2p_sim
 from experiments._common import check, write_csv
 from experiments._rows import Case, Kept, Row, add_fresh, content, keeping
-from experiments.cluster_response import pooled
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.core import Party, Rounds
 from p2p_sim.core.random_words import stream, words
@@ -47,6 +46,17 @@ NETWORK: dict[str, Any] = {
 
 Prior = Callable[[Array, Array, Array, Array], Array]
 """From users who reported, their labels, the priors that they had, and users who ask, to the priors of these."""
+
+
+SIDE = 28
+"""Pixels of a side."""
+
+
+def pooled(x: Array) -> Array:
+    """Return images of 28 by 28 pixels as 14 by 14; other rows as they are."""
+    if x.shape[1] != SIDE**2:
+        return x
+    return np.asarray(x.reshape(len(x), SIDE // 2, 2, SIDE // 2, 2).mean(axis=(2, 4)).reshape(len(x), -1))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ from p2p_sim.cli.options import (
     Words,
     address_of,
     check_data,
-    comma_list,
     count,
     faults_of,
     flag,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.leakage.label_inference import LabelInference
+    from p2p_sim.leakage.attack_results import LabelInference
     from p2p_sim.run import Run
 
     Progress = Callable[[str, int, int], None]
@@ -232,7 +231,7 @@ class AttackCommand(TableOptions):
         if people is None or run.seed is None:
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
         asked = read_as_run(self, self.run or "", run)
-        examples, _ = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
+        examples = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
         again, given = examples.population, planted_canaries.as_given(run)
         assert given is not None
         if not np.array_equal(again.y, given.y) or not np.array_equal(again.sizes, people.sizes):
@@ -255,6 +254,7 @@ class AttackCommand(TableOptions):
         Returns the run, the people held out of it, None of synthetic users, and the head of its document.
         """
         from p2p_sim.cli import parameters
+        from p2p_sim.cli.users import how_read
         from p2p_sim.learning import experiment
 
         words, offered = parameters.resolve(self.words)
@@ -263,7 +263,7 @@ class AttackCommand(TableOptions):
         faults_of(self.fault, protocol)
         experiment.check(protocol, self.graph)
         unchecked = quickly(protocol)
-        plan: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
             "backend": self.backend, "shards": self.shards, "address": address_of(self),
@@ -272,13 +272,11 @@ class AttackCommand(TableOptions):
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features")
             people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
-            run = experiment.simulate(protocol, self.users, **people, **plan)
+            run = experiment.simulate(protocol, self.users, **people, **settings)
         else:
             assert self.data is not None
-            choices = set_options(self, "label", "cluster_column", "clusters", "test")
-            choices["positive"] = None if self.positive is None else comma_list(self.positive)
-            choices |= {"classes": self.declared(), "reading": self.reading()}
-            learned = experiment.learn(protocol, self.data, **choices, **plan)
+            choices = how_read(self) | set_options(self, "clusters", "test")
+            learned = experiment.learn(protocol, self.data, **choices, **settings)
             run, held_out = learned.run, learned.examples.held_out()
         warn_unchecked(unchecked)
         return run, held_out, self._head(protocol, chosen.defaults, run)

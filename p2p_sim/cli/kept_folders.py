@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 
 from p2p_sim.cli.run_folders import LATEST, RUNS
-from p2p_sim.core.argument_checks import check_usable
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import check_usable
 from p2p_sim.rundir import run_directory, run_json, sweep_files, under_way
 from p2p_sim.sweep import folder as sweep_folder
 from p2p_sim.sweep.sweeping import SWEEPS

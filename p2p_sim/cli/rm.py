@@ -16,8 +16,8 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, flag
-from p2p_sim.core.argument_checks import check_usable
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import check_usable
 from p2p_sim.report import terminal
 from p2p_sim.rundir import under_way
 

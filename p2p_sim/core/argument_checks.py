@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 from numbers import Rational
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,27 +46,6 @@ def check_flag(name: str, value: object) -> None:
     """Check that a value is True or False: a text such as "no" would count as True; raises InputError."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name} = {value!r}: must be True or False")
-
-
-def path_of(name: str, value: Any) -> Path:
-    """Return a path; raises InputError for what is neither a text nor a path."""
-    if not isinstance(value, (str, Path)):
-        raise InputError(f"{name} = {value!r}: give the path as text or as a pathlib.Path")
-    return Path(value)
-
-
-def check_usable(path: Path) -> Path:
-    """Return a path; raises InputError for one that nothing can have: a name too long, a null byte."""
-    try:
-        path.lstat()
-    except ValueError as error:
-        raise InputError(f"{str(path)!r} is no usable path ({error}): check it") from error
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise InputError(
-                f"{str(path)!r} is no usable path ({error.strerror}; most systems allow 255 bytes): check it"
-            ) from error
-    return path
 
 
 def check_labels(name: str, value: Any) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.core.argument_checks import check_usable
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import check_usable
 
 MOST_BYTES = 1 << 27
 """Bytes of the largest JSON file that is read: what a trace of some 400,000 files notes."""

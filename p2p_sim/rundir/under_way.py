@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core import code_fingerprint
-from p2p_sim.core.argument_checks import check_usable
 from p2p_sim.core.errors import InputError, StorageError
+from p2p_sim.core.paths import check_usable
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, file_lock, integrity, permissions, regular_files
 

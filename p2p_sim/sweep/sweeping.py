@@ -1,4 +1,4 @@
-"""Makes the runs of a plan that are not made yet, and the table of all."""
+"""Makes the runs of a sweep that are not made yet, and the table of all."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from p2p_sim import catalogue
 from p2p_sim.backends.settings import address_of
 from p2p_sim.check import quick
 from p2p_sim.core import code_fingerprint
-from p2p_sim.core.argument_checks import check_whole, path_of
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import path_of
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
 from p2p_sim.rundir import sweep_files
-from p2p_sim.sweep import folder, plan, table
+from p2p_sim.sweep import folder, grids, table
 from p2p_sim.sweep.folder import SweepFolder
+from p2p_sim.sweep.grids import Grids
 from p2p_sim.sweep.memory import Extent, need_of
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
-from p2p_sim.sweep.plan import Plan
 from p2p_sim.sweep.processes import Processes, Workers
 
 SWEEPS = "sweeps"
@@ -82,13 +83,13 @@ def made(
             raise InputError(
                 "workers and address are both given: a cluster has as many as it has processors; leave workers out"
             )
-    asked = plan.read(given)
+    asked = grids.read(given)
     place = _place(asked, out)
     folder.check(place)
     if say is not None:
         say(f"{place}: {counted(asked.count, 'run')}")
     report(f"checking {asked.count:,} runs", 0, 0)
-    examples, protocols = plan.check(asked, report)
+    examples, protocols = grids.check(asked, report)
     _check_in_small_worlds(protocols)
     contents, extents = _read(examples, report)
     about = {
@@ -123,7 +124,7 @@ def made(
     return Swept(place, whole, asked.count, before)
 
 
-def _place(asked: Plan, out: str | Path | None) -> Path:
+def _place(asked: Grids, out: str | Path | None) -> Path:
     """Return the folder of a sweep."""
     if out is not None:
         return path_of("out", out)
@@ -165,7 +166,7 @@ def _read(examples: Mapping[str, OneRun], report: Progress) -> tuple[dict[str, s
     return contents, extents
 
 
-def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> None:
+def _check_same(kept: SweepFolder, asked: Grids, about: Mapping[str, Any]) -> None:
     """Check that a folder's sweep is the one that is asked for; raises InputError that names what changed."""
     then = kept.about or {}
     changes = asked.changes(then["grids"])
@@ -182,7 +183,7 @@ def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> Non
         )
 
 
-def _fresh(asked: Plan, done: set[int]) -> Iterator[tuple[int, OneRun]]:
+def _fresh(asked: Grids, done: set[int]) -> Iterator[tuple[int, OneRun]]:
     """Yield the runs that are not made yet, with their numbers."""
     return ((index, run) for index, run in enumerate(asked.runs()) if index not in done)
 
@@ -198,9 +199,10 @@ def _workers(
     """Return what makes runs, as many at the same time as memory holds; raises InputError if it does not hold one."""
     if address is not None:
         from p2p_sim.backends import ray_workers
+        from p2p_sim.sweep.worker import Worker
 
         need = need_of(fresh, extents, _A_PROCESSOR)
-        return ray_workers.workers(address, "p2p_sim.sweep.worker:Worker", left, need.nbytes)
+        return ray_workers.workers(address, Worker, left, need.nbytes)
     room = memory()
     need = need_of(fresh, extents, room // wanted)
     fit = need.fitting(wanted, room)
@@ -210,7 +212,7 @@ def _workers(
 
 
 def _make(
-    asked: Plan, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
+    asked: Grids, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
 ) -> None:
     """Have all runs made that are not there; one whose worker is lost is given to another one once."""
     done = kept.done

@@ -84,7 +84,7 @@ def test_a_million_runs_are_said_before_any_begins(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweeping.plan, "check", stop)
+    monkeypatch.setattr(sweeping.grids, "check", stop)
     seeds = ", ".join(map(str, range(1000)))
     (tmp_path / "big.toml").write_text(
         SMALL.replace("[0, 1]", f"[{seeds}]").replace("[0.5, 1]", f"[{seeds}]")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments import _theorem3_figures, _theorem3_utility, costs, theorem3, utility
-from experiments._common import read_csv, write_csv
+from experiments import _plots, _theorem3_figures, _theorem3_utility, costs, theorem3, utility
+from experiments import _theorem3_beyond as beyond
+from experiments._common import Options, read_csv, write_csv
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.crypto.rates import Rates
@@ -181,22 +184,23 @@ def test_alpha_of_one_cluster_is_checked_in_all() -> None:
         _theorem3_utility.cases("digits", 1, print)[0][1]()
 
 
-def test_theorem3_writes_tables_and_figures_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorem3, "points", lambda *_: [("fixed", 1.0, 100)])
-    monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0])
+def test_theorem3_finds_what_its_claims_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every claim of a small run has a verdict; an audit that contradicts a law shows in the first."""
+    asked = [row for row in BOUNDS if row["cluster_size"] == "30000" and row["theta"] == "1.0"]
+    further = beyond.cases(quick=True)
+    few = [case for case in further if case[0]["what"] in ("label values", "labels changed together")]
+    monkeypatch.setattr(theorem3, "cases", lambda *_: [({"all": 1}, lambda: asked)])
     monkeypatch.setattr(_theorem3_utility, "cases", lambda *_: [({"data": "all"}, lambda: UTILITY)])
-    assert theorem3.main(["--quick", "--out", str(tmp_path)]) == 0
-    names = {
-        f"theorem3{part}.{kind}"
-        for part in ("", "_utility")
-        for kind in ("csv", "csv.rows.json", "png", "svg")
-    }
-    assert {path.name for path in tmp_path.iterdir()} == names
-    assert read_csv(tmp_path / "theorem3.csv") == BOUNDS[:1]
-    for name in ("bounds", "utility"):  # no second time: they are slow
-        monkeypatch.setattr(_theorem3_figures, name, lambda *_: None)
-    monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0] | {"verdict": "violated"})
-    assert theorem3.main(["--quick", "--fresh", "--out", str(tmp_path)]) == 1
+    monkeypatch.setattr(beyond, "cases", lambda **_: few)
+    options = Options(quick=True, seeds=None, address=None, out=tmp_path)
+    found = theorem3.run(options)
+    verdicts = [claim.verdict for claim in found.claims]
+    assert verdicts[:4] == ["reproduced", "not reproduced", "reproduced", "reproduced"]
+    assert {*found.tables} == {*found.plots} == {"", "utility", "beyond"}
+    asked[0] |= {"verdict": "violated"}
+    other = tmp_path / "other"
+    other.mkdir()
+    assert theorem3.run(replace(options, out=tmp_path / "other")).claims[0].verdict == "not reproduced"
 
 
 def test_theorem3_opens_one_session_for_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,30 +215,45 @@ def test_theorem3_opens_one_session_for_all_rows(tmp_path: Path, monkeypatch: py
 
     def row(rule: str, theta: float, size: int, *_: Any, **where: Any) -> dict[str, str]:
         told.append(f"{rule} {size} {where['address']}")
-        return BOUNDS[0]
+        return next(each for each in BOUNDS if (each["rule"], each["cluster_size"]) == (rule, str(size)))
 
-    for name in ("bounds", "utility"):
-        monkeypatch.setattr(_theorem3_figures, name, lambda *_: None)
     monkeypatch.setattr(theorem3.backends, "opened", opened)
     monkeypatch.setattr(theorem3, "row", row)
     learned = [({"data": "all"}, lambda: told.append("learned") or UTILITY)]
     monkeypatch.setattr(_theorem3_utility, "cases", lambda *_, **__: learned)
-    words = ["--quick", "--out", str(tmp_path), "--address"]
-    assert theorem3.main([*words, "a:1"]) == 0
-    audited = [f"{rule} {size} a:1" for rule, _, size in theorem3.points((100, 1_000, 30_000), (1.0,))]
+    monkeypatch.setattr(beyond, "cases", lambda **_: [])
+    theorem3.run(Options(quick=True, seeds=None, address="a:1", out=tmp_path))
+    audited = [f"{rule} {size} a:1" for rule, _, size in theorem3.points((100, 30_000), (1.0,))]
     assert told == ["open shards a:1 30000", *audited, "learned", "close"]
-    assert theorem3.main([*words, "b:2"]) == 0
+    theorem3.run(Options(quick=True, seeds=None, address="b:2", out=tmp_path))
     assert told[len(audited) + 3 :] == ["open shards b:2 30000", "close"]  # rows are the same everywhere
 
 
+def test_beyond_theorem3_is_what_the_accountant_says() -> None:
+    """Of randomized labels alone, against formulas; of runs and groups, between one run and basic composition."""
+    rows = {
+        (row["what"], str(row["value"]), row["rule"]): row
+        for settings, compute in beyond.cases(quick=True)
+        if settings["what"] in ("labels changed together", "label values")
+        for row in compute()
+    }
+    one = float(rows["label values", "2", "fixed"]["epsilon"])
+    assert one == pytest.approx(
+        privacy.profile(PeerToPeer(0.1), cluster_size=beyond.SIZE).epsilon(beyond.SIZE**-2.0), rel=1e-4
+    )
+    for (what, value, _), row in rows.items():
+        alpha, size = float(row["alpha"]), int(value)
+        worst = math.log((1 - alpha) / alpha) * (size if what == "labels changed together" else 1)
+        worst += math.log(size - 1) if what == "label values" else 0
+        assert float(row["local"]) == pytest.approx(worst, rel=1e-3)
+        assert 0 < float(row["epsilon"]) < worst
+
+
 def test_theorem3_figures_are_small_and_the_same_each_time(tmp_path: Path) -> None:
-    for draw, rows, name in (
-        (_theorem3_figures.bounds, BOUNDS, "theorem3"),
-        (_theorem3_figures.utility, UTILITY, "theorem3_utility"),
-    ):
-        for folder in ("a", "b"):
-            draw(rows, tmp_path / folder / name)
+    for draw, rows in ((_theorem3_figures.bounds, BOUNDS), (_theorem3_figures.utility, UTILITY)):
+        for name in ("a", "b"):
+            _plots.save(functools.partial(draw, rows), tmp_path / name)
         for kind in ("png", "svg"):
-            first, second = ((tmp_path / folder / f"{name}.{kind}").read_bytes() for folder in ("a", "b"))
+            first, second = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("a", "b"))
             assert first == second
             assert len(first) < 200_000

@@ -1,0 +1,67 @@
+"""Tables held to our own earlier values, in ``expected/``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.errors import InputError
+
+FOLDER = Path(__file__).parent / "expected"
+ERRORS = 4.0
+"""How many joint standard errors a value may have moved.  On one machine equal seeds and equal code give equal values;
+the tolerance is for what is drawn otherwise on purpose."""
+
+
+def drifted(
+    found: Sequence[Mapping[str, Any]],
+    expected: Sequence[Mapping[str, str]],
+    keys: Sequence[str],
+    values: Mapping[str, str | float],
+    *,
+    whole: bool,
+) -> list[str]:
+    """Say which values left their tolerance: what was found, what was expected, and by how much it may differ.
+
+    Rows are held to those with the same ``keys``; ``values``: column to the column of its standard error, or to an
+    absolute tolerance.  ``whole``: every expected row must have been found.  Raises InputError if keys are ambiguous.
+    """
+    here = {_key(row, keys): row for row in found}
+    if len(here) != len(found):
+        raise InputError(f"the keys {', '.join(keys)} do not tell rows apart: name more columns")
+    said = []
+    for row in expected:
+        key = _key(row, keys)
+        if key in here:
+            said += [_moved(key, name, here[key], row, by) for name, by in values.items()]
+        elif whole:
+            said.append(f"{', '.join(key)}: expected, and not found")
+    return [each for each in said if each]
+
+
+def _moved(
+    key: tuple[str, ...], name: str, found: Mapping[str, Any], expected: Mapping[str, str], by: str | float
+) -> str:
+    here, there = _number(found[name]), _number(expected[name])
+    if isinstance(by, str):
+        errors = (_number(found[by]), _number(expected[by]))
+        allowed = ERRORS * math.hypot(*(0.0 if math.isnan(error) else error for error in errors))
+    else:
+        allowed = by
+    if here == there or (math.isnan(here) and math.isnan(there)) or abs(here - there) <= allowed:
+        return ""
+    return f"{', '.join(key)}: {name} is {here:g}, expected {there:g}, within {allowed:.2g}"
+
+
+def _key(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in keys)
+
+
+def _number(value: Any) -> float:
+    """Return a value of a table; a cell that is empty, or holds words such as "refused", is NaN."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

@@ -1,0 +1,150 @@
+"""The gallery, docs/gallery.md: what came out of every experiment, from ``experiments/results``, without a run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments._common import VERDICTS, Experiment
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import errata_table, output_files
+
+FOLDER = Path(__file__).parent
+_MARK = "\nEXPERIMENT = "
+
+HEAD = """# Gallery: the papers' figures and tables, run again
+
+One row for each statement of a paper that was held against what comes out here, with a verdict that the script decides
+from its numbers. `python -m experiments --all` makes all of it again and goes on where it was ended, `--only NAME` one
+experiment, and `--quick` a small version of each; `python -m experiments --gallery` writes this page from
+`experiments/results/` without a run. Times are of two cores.
+
+*reproduced*: the numbers agree within their errors. *reproduced in shape*: the order or the trend does. *not
+reproduced*: neither does. *not comparable*: what the paper used is not to be had, or what it claims is wrong; the
+reason is in the section.
+"""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where results are kept that the gallery is built from."""
+
+    results: Path = FOLDER / "results"
+    docs: Path = FOLDER.parent / "docs"
+
+    def result(self, name: str) -> dict[str, Any] | None:
+        """Return what is published of an experiment; None: nothing.  Raises InputError if it cannot be read."""
+        file = self.results / f"{name}.json"
+        if not file.exists():
+            return None
+        try:
+            return dict(json.loads(file.read_text()))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{str(file)!r} is no result of an experiment ({error}): remove it") from error
+
+    def pictures(self) -> Path:
+        """Return the folder of pictures."""
+        return self.docs / "figures" / "experiments"
+
+    def take(self, name: str, found: Mapping[str, Any], out: Path) -> bool:
+        """Publish what a run left in ``out``; a quick one only where there is nothing better.  Says whether it did."""
+        there = self.result(name)
+        if there is not None and found["quick"] and not there["quick"]:
+            return False
+        for folder in (self.results, self.pictures()):
+            folder.mkdir(parents=True, exist_ok=True)
+        for old in there["plots"] if there else ():
+            (self.pictures() / f"{old}.svg").unlink(missing_ok=True)
+        for plot in found["plots"]:
+            output_files.write(self.pictures() / f"{plot}.svg", (out / f"{plot}.svg").read_bytes())
+        kept = {key: found[key] for key in ("name", "quick", "seconds", "claims", "plots")}
+        output_files.write(
+            self.results / f"{name}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+        )
+        return True
+
+    def write(self) -> list[Path]:
+        """Write the gallery, and the errata of the papers beside it; return where they are."""
+        pages = {
+            "gallery.md": page(experiments(), self), "errata.md": errata_table.page(errata_table.found()),
+        }  # fmt: skip
+        for name, text in pages.items():
+            output_files.write(self.docs / name, text)
+        return [self.docs / name for name in pages]
+
+
+def experiments() -> dict[str, tuple[Experiment, str]]:
+    """Return every experiment of this folder and its script's docstring, by name; those of a paper together."""
+    found = {}
+    for file in sorted(FOLDER.glob("[!_]*.py")):
+        if _MARK in file.read_text():
+            module = importlib.import_module(f"experiments.{file.stem}")
+            found[file.stem] = (module.EXPERIMENT, module.__doc__ or "")
+    return dict(sorted(found.items(), key=lambda each: (each[1][0].source, each[0])))
+
+
+def page(scripts: Mapping[str, tuple[Experiment, str]], published: Published) -> str:
+    """Return the gallery as Markdown."""
+    results = {name: published.result(name) for name in scripts}
+    parts = [HEAD, _totals(list(filter(None, results.values()))), _verdicts(scripts, results)]
+    for name, (experiment, text) in scripts.items():
+        parts.append("\n".join(_section(experiment, text, results[name])))
+    return "\n".join(parts)
+
+
+def _totals(results: Sequence[Mapping[str, Any]]) -> str:
+    all_of = [claim["verdict"] for result in results for claim in result["claims"]]
+    counts = ", ".join(f"{all_of.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in all_of)
+    return f"Statements: {len(all_of)}, of which {counts}.\n" if all_of else "Nothing has been run yet.\n"
+
+
+def _verdicts(
+    scripts: Mapping[str, tuple[Experiment, str]], results: Mapping[str, Mapping[str, Any] | None]
+) -> str:
+    lines = ["| where | what it says | verdict | experiment |", "|---|---|---|---|"]
+    for name, (experiment, _) in scripts.items():
+        link, result = f"[{name}](#{name})", results[name]
+        if result is None:
+            lines.append(f"| {_cell(experiment.source)} | {_cell(experiment.title)} | not run yet | {link} |")
+            continue
+        mark = " (quick)" if result["quick"] else ""
+        for claim in result["claims"]:
+            lines.append(
+                f"| {_cell(claim['where'])} | {_cell(claim['says'])} | {claim['verdict']}{mark} | {link} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _section(experiment: Experiment, text: str, result: Mapping[str, Any] | None) -> Iterator[str]:
+    yield f'<a id="{experiment.name}"></a>\n## {experiment.title}\n'
+    for plot in result["plots"] if result else ():
+        yield f"![{experiment.title}](figures/experiments/{plot}.svg)\n"
+    yield f"*{experiment.source}.* {text.strip()}\n"
+    yield f"```sh\npython -m experiments.{experiment.name} --out results\n```\n"
+    yield f"A full run takes {experiment.takes}; {_ran(result)}.\n"
+    for claim in result["claims"] if result else ():
+        yield f"- **{claim['verdict']}**, {claim['where']}. *Says:* {_item(claim['says'])}"
+        yield f"  *Found:* {_item(claim['found'])}"
+        yield f"  *Why:* {_item(claim['why'])}"
+    yield ""
+
+
+def _ran(result: Mapping[str, Any] | None) -> str:
+    if result is None:
+        return "none has been made yet"
+    return f"this is a {'quick' if result['quick'] else 'full'} one, of {result['seconds']:.0f} seconds"
+
+
+def _cell(text: str) -> str:
+    """Return text as a cell of a table: on one line, without bars that would end it."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _item(text: str) -> str:
+    """Return text as a sentence of a list."""
+    line = " ".join(text.split())
+    return line if line.endswith((".", "!", "?")) else f"{line}."

@@ -1,0 +1,172 @@
+"""The gallery is what its results say, and running all experiments goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from experiments import __main__ as command
+from experiments import _gallery, _made_by
+from experiments._common import Claim, Experiment, Outcome
+from experiments._gallery import Published, page
+
+CLAIM = Claim("A paper, Figure 1", "a | b rises", "it rose by 3", "reproduced", "the same data").__dict__
+
+
+def experiment(name: str) -> Experiment:
+    return Experiment(name, f"On {name}", "A paper, Figure 1", "2 minutes", lambda _: Outcome({}, []))
+
+
+SCRIPTS = {name: (experiment(name), f"What {name} shows.") for name in ("first", "second")}
+
+
+def result(name: str, **given: Any) -> dict[str, Any]:
+    return {
+        "name": name, "quick": False, "seeds": None, "seconds": 90.3, "skipped": "", "drifted": [],
+        "claims": [CLAIM], "plots": [name], "code": _made_by.code("errata"),
+    } | given  # fmt: skip
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Published:
+    (tmp_path / "docs").mkdir()
+    return Published(tmp_path / "published", tmp_path / "docs")
+
+
+def test_the_gallery_is_that_of_the_results() -> None:
+    """After ``python -m experiments --gallery``, which needs no run."""
+    there = Published()
+    assert (there.docs / "gallery.md").read_text() == page(_gallery.experiments(), there)
+
+
+def test_published_results_are_of_experiments_and_have_their_pictures() -> None:
+    there, scripts = Published(), _gallery.experiments()
+    plots = set()
+    for file in there.results.glob("*.json"):
+        found = json.loads(file.read_text())
+        assert file.stem == found["name"]
+        assert file.stem in scripts
+        assert found["claims"]
+        assert all(Claim(**claim) for claim in found["claims"])
+        plots |= set(found["plots"])
+    assert plots == {file.stem for file in there.pictures().glob("*.svg")}
+
+
+def test_every_script_is_an_experiment() -> None:
+    """Named like its file, with a docstring, all of its words, and a test."""
+    tests = [file.read_text() for file in Path(__file__).parent.glob("*.py")]
+    for name, (found, text) in _gallery.experiments().items():
+        assert found.name == name
+        assert text.strip()
+        assert all((found.title, found.source, found.takes))
+        assert not found.values or found.keys
+        assert any(name in text for text in tests), f"{name} has no test"
+
+
+def test_a_page(published: Published, tmp_path: Path) -> None:
+    (tmp_path / "first.svg").write_text("<svg/>")
+    assert published.take("first", result("first"), tmp_path)
+    text = page(SCRIPTS, published)
+    assert "Statements: 1, of which 1 reproduced." in text
+    assert "| A paper, Figure 1 | a \\| b rises | reproduced | [first](#first) |" in text
+    assert "| A paper, Figure 1 | On second | not run yet | [second](#second) |" in text
+    assert "![On first](figures/experiments/first.svg)" in text
+    assert "A full run takes 2 minutes; this is a full one, of 90 seconds." in text
+    assert "*Why:* the same data." in text
+    assert (published.pictures() / "first.svg").read_text() == "<svg/>"
+
+
+def test_a_quick_result_never_replaces_a_full_one(published: Published, tmp_path: Path) -> None:
+    for name in ("first", "first_part"):
+        (tmp_path / f"{name}.svg").touch()
+    assert published.take("first", result("first", quick=True), tmp_path)
+    assert "reproduced (quick)" in page(SCRIPTS, published)
+    assert published.take("first", result("first", plots=["first_part"]), tmp_path)
+    assert not published.take("first", result("first", quick=True), tmp_path)
+    assert "(quick)" not in page(SCRIPTS, published)
+    assert [file.name for file in published.pictures().iterdir()] == ["first_part.svg"]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Each experiment, instead of being run, leaves its result; "second" ends with exit code 1."""
+    made: list[list[str]] = []
+
+    def run(words: list[str], **_: Any) -> SimpleNamespace:
+        made.append(words)
+        name, out = words[2].removeprefix("experiments."), Path(words[4])
+        out.mkdir(exist_ok=True)
+        if name == "second":
+            return SimpleNamespace(returncode=130 if "--seeds" in words else 1)
+        left = result(name, plots=[], quick="--quick" in words)
+        (out / f"{name}.json").write_text(json.dumps(left))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    for place in (command, _gallery):
+        monkeypatch.setattr(place, "experiments", lambda: SCRIPTS)
+    return made
+
+
+def test_all_goes_on_after_a_failure_and_where_it_was(
+    calls: list[list[str]], published: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--all", "--out", str(tmp_path / "out")]
+    assert command.main(words, published) == 1
+    said = capsys.readouterr()
+    assert "1/2 first: takes 2 minutes" in said.err
+    assert "failed: second (exit code 1)" in said.err
+    assert said.out.split() == [str(published.docs / name) for name in ("gallery.md", "errata.md")]
+    assert "Statements: 1," in (published.docs / "gallery.md").read_text()
+    assert [call[2] for call in calls] == ["experiments.first", "experiments.second"]
+    assert command.main(words, published) == 1
+    assert "1/2 first: was there already" in capsys.readouterr().err
+    assert [call[2] for call in calls[2:]] == ["experiments.second"]
+
+
+def test_ctrl_c_ends_all_of_them(
+    calls: list[list[str]], published: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--only", "second", "first", "--seeds", "3", "--out", str(tmp_path / "out")]
+    assert command.main(words, published) == 130
+    assert "experiments: ended; the same command goes on where it was" in capsys.readouterr().err
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("changed", ["--quick", "--seeds", "--fresh", "code"])
+def test_other_settings_or_code_are_another_run(
+    calls: list[list[str]], published: Published, tmp_path: Path, changed: str
+) -> None:
+    words = ["--only", "first", "--out", str(tmp_path / "out")]
+    assert command.main(words, published) == 0
+    if changed == "code":
+        file = tmp_path / "out/first.json"
+        file.write_text(file.read_text().replace('"p2p_sim": "', '"p2p_sim": "0'))
+    else:
+        words += [changed, "2"] if changed == "--seeds" else [changed]
+    assert command.main(words, published) == 0
+    assert len(calls) == 2
+    assert (changed in calls[1]) is changed.startswith("--")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "third"], "--only third: known are first, second"),
+        ([], "nothing to do: give --all, --only NAME or --gallery"),
+    ],
+)
+def test_bad_usage(
+    calls: list[list[str]],
+    published: Published,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
+) -> None:
+    assert command.main(words, published) == 2
+    assert said in capsys.readouterr().err
