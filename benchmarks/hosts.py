@@ -319,9 +319,8 @@ if __name__ == "__main__":
         line, sys.argv = sys.argv[2], sys.argv[2:]
         exec(line)
     else:
-        signal.signal(
-            signal.SIGTERM, lambda *_: sys.exit(143)
-        )  # namespaces and their processes go with this one
+        # namespaces, and the processes in them, go with this one
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         with json_only() as write_out:
             size = int(float(sys.argv[1])) if sys.argv[1:] else 3_000_000
             write_out(json.dumps(check(size), indent=1) + "\n")

@@ -14,8 +14,9 @@ import pandas
 import pytest
 
 import p2p_sim
+from p2p_sim import parquet_users
 from p2p_sim.core import code_fingerprint
-from p2p_sim.rundir import code_versions, parquet_columns, stored_users, under_way
+from p2p_sim.rundir import code_versions, parquet_columns, under_way
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 
@@ -226,7 +227,7 @@ def test_other_data_are_refused(cli, interrupted, tmp_path):
 def test_another_population_is_refused(cli, interrupted, tmp_path, monkeypatch, whole):
     """Of little all is hashed, of much the sizes and the footers."""
     if not whole:
-        monkeypatch.setattr(stored_users, "_READ_WHOLE", 0)
+        monkeypatch.setattr(parquet_users, "_READ_WHOLE", 0)
     (tmp_path / "people").mkdir()
     parts = [tmp_path / "people" / f"{number}.parquet" for number in range(2)]
     for part in parts:

@@ -9,7 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
-from p2p_sim.sweep import memory, one_run, plan, sweeping
+from p2p_sim.sweep import grids, memory, one_run, sweeping
 
 GIB = 1 << 30
 CROWDS = {
@@ -21,7 +21,7 @@ CROWDS = {
 
 
 def _runs(given: dict[str, Any]) -> list[tuple[int, one_run.OneRun]]:
-    return list(enumerate(plan.read(given).runs()))
+    return list(enumerate(grids.read(given).runs()))
 
 
 def test_runs_that_surely_fit_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
