@@ -65,7 +65,13 @@ def plot(result: dict[str, Any], place: Path) -> None:
     for number, (system, rows) in enumerate(by_system(result).items()):
         users = [row["users"] for row in done(rows)]
         speed = [row["messages_per_cpu_second"] for row in done(rows)]
-        axes.plot(users, speed, marker="osD^v<>pP*Xh"[number % 12], label=system)
+        axes.plot(
+            users,
+            speed,
+            marker="osD^v<>pP*Xh"[number % 12],
+            color=plt.get_cmap("tab20")(number),
+            label=system,
+        )
     axes.axhline(PEERSIM, color="grey", linestyle=":", label="PeerSim, 1e6 users, as measured before")
     axes.set(xscale="log", yscale="log", xlim=(600, 1.7e8), xlabel="users", ylabel="messages a CPU second")
     axes.legend(fontsize="small", bbox_to_anchor=(1.0, 1.0), loc="upper left")

@@ -14,11 +14,11 @@ def labels(users):
 
 def prepare(count, seed):
     y = np.concatenate([labels(np.arange(low, min(low + CHUNK, count))) for low in range(0, count, CHUNK)])
+    words = np.random.Philox(seed)  # numpy imports this part of it only now
 
     def exchange(begin):
         begin()
         got, ones = np.zeros(count, np.uint16), np.zeros(count, np.uint16)
-        words = np.random.Philox(seed)
         for low in range(0, count, CHUNK):
             high = min(low + CHUNK, count)
             size = high - low
