@@ -20,7 +20,7 @@ from benchmarks import measure
 from benchmarks.command_line import command_line
 from p2p_sim import InputError, Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from protocols import EncryptedShuffle, LabelProportions, LaplaceLabelProportions, PeerToPeer
 
 Progress = Callable[[str, int, int], None]

@@ -43,6 +43,18 @@ def timed(work: Callable[[], Any]) -> Timed:
     return measure
 
 
+def tree_timed(work: Callable[[], Any]) -> Timed:
+    """Make a measurement of work that other processes share, which this one has started."""
+
+    def measure() -> Cost:
+        cpu, wall = tree_cpu(), time.perf_counter()
+        work()
+        seconds = time.perf_counter() - wall
+        return Cost(tree_cpu() - cpu, seconds)
+
+    return measure
+
+
 def interleaved(timers: list[Timed], repeat: int, step: Callable[[], None]) -> list[list[Cost]]:
     """Measure each ``repeat`` times in turn, so that all meet the same noise; one list a timer."""
     rounds = []
@@ -151,6 +163,9 @@ def machine() -> dict[str, Any]:
         "cpu": known[0] if known else platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * _PAGE / 2**30, 1),
+        "load": round(
+            os.getloadavg()[0], 1
+        ),  # processes at work in the last minute; more than cores: others' too
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in names},
     }

@@ -1,29 +1,35 @@
-"""How time grows with users, threads and shards, and a model of it, held against sizes that it has not seen.
+"""How cost grows with users, threads and shards, and a model of it, held against sizes that it has not seen.
 
 ``p2p-sim bench scaling`` measures Algorithm 2 with clusters of consecutive users (hardly a message leaves its shard)
 and of scattered ones (nearly all do).  Rows: *strong* scaling (one size, more workers) and *weak* (users in proportion
-to workers, where there are cores for them), by wall.  The model, fitted to relative errors, coefficients not negative:
+to workers, where there are cores for them), as medians of pairs measured in turn, by the clock and in CPU seconds of
+all processes.  The model is of CPU seconds, the least of each setting, as other work of the machine can only add to
+them; it is fitted to relative errors, with no coefficient negative:
 
-    threads:  wall = start + users * (serial + parallel / workers)
-    shards:   wall = start + each * shards + users / workers * (parallel + crossing * share that crosses)
+    threads:  CPU = start + users * user + (threads - 1) * worker
+    shards:   CPU = start + users * user + (shards - 1) * worker + bytes * byte + scattered users * scattered
 
-``workers``: threads or shards, at most the machine's cores.  The largest size is held out, and its errors are reported.
-A prediction for a billion users on a hundred such nodes follows from it; what a network between nodes takes is added
-from bytes and bandwidth, as there is one machine here.
+``bytes``: what goes from process to process; ``scattered``: what users cost more whose cluster is scattered.  The
+largest size is held out, and its errors are reported.  A prediction for a billion users on a hundred such nodes
+follows, if every core is free and works without a pause: start and workers one after the other, users and bytes divided
+among nodes and their cores, and bytes once more over the network between them, whose speed is assumed, as there is one
+machine here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import p2p_sim
 from benchmarks import workload
-from benchmarks.measure import Cost, interleaved, machine, timed
+from benchmarks.measure import Cost, Timed, interleaved, machine, timed, tree_timed
 
 USERS = 10_000_000
 CASES = ("threads", "shards")
@@ -53,102 +59,122 @@ def main(users: int, cases: tuple[str, ...], repeat: int, progress: Callable[[st
 
 
 def measure(case: str, users: int, repeat: int) -> list[Row]:
-    """Measure one backend at all sizes, numbers of workers and kinds of clusters: medians of walls, interleaved."""
+    """Measure one backend at all sizes, numbers of workers and kinds of clusters, all in turn; one row a setting.
+
+    A row has all its costs: those at one place of two rows were measured within one round.
+    """
     from p2p_sim.backends.ray_session import session
 
     cores = len(os.sched_getaffinity(0))
     where = session(None, max(WORKERS), 2 << 30) if case == "shards" else contextlib.nullcontext()
-    rows = []
+    clock = tree_timed if case == "shards" else timed
+    rows: list[Row] = []
+    timers: list[Timed] = []
     with where:
         for size in (users >> halved for halved in HALVINGS):
             for clusters in workload.BOTH if case == "shards" else workload.BOTH[:1]:
                 population = workload.population(size, clusters, max(size // 40, 2))
-                kinds = [workers for workers in WORKERS if case == "shards" or workers <= cores]
-                timers = [timed(one(case, population, workers)) for workers in kinds]
-                interleaved(timers, 1, lambda: None)  # loads kernels, starts actors
-                costs = interleaved(timers, repeat, lambda: None)
-                for workers, cost in zip(kinds, costs, strict=True):
-                    rows.append(row(case, size, workers, clusters, cost, cores))
-    return rows
+                for workers in (workers for workers in WORKERS if case == "shards" or workers <= cores):
+                    rows.append(setting(case, size, workers, clusters, cores))
+                    timers.append(clock(partial(one, case, population, workers)))
+        interleaved(timers[-len(WORKERS) :], 1, lambda: None)  # loads kernels, starts actors
+        costs = interleaved(timers, repeat, lambda: None)
+    return [with_costs(row, each) for row, each in zip(rows, costs, strict=True)]
 
 
-def one(case: str, population: p2p_sim.Population, workers: int) -> Callable[[], object]:
-    """Return a run with so many threads or shards."""
+def one(case: str, population: p2p_sim.Population, workers: int) -> p2p_sim.Run:
+    """Run with so many threads or shards."""
     how: dict[str, Any] = (
         {"threads": workers} if case == "threads" else {"backend": "shards", "shards": workers}
     )
-    return lambda: p2p_sim.run(workload.PROTOCOL, population, seed=workload.SEED, digest=False, **how)
+    return p2p_sim.run(workload.PROTOCOL, population, seed=workload.SEED, digest=False, **how)
 
 
-def row(case: str, users: int, workers: int, clusters: str, costs: list[Cost], cores: int) -> Row:
-    """Return what was measured of one setting."""
-    crossing = 0.0 if clusters == "contiguous" else 1 - 1 / workers
-    wall = float(np.median([cost.wall for cost in costs]))
+def setting(case: str, users: int, workers: int, clusters: str, cores: int) -> Row:
+    """Return what is measured, and the bytes that go from process to process."""
+    crossing = 0.0 if clusters == "contiguous" or case == "threads" else 1 - 1 / workers
     return {
         "case": case, "users": users, "workers": workers, "at_once": min(workers, cores), "clusters": clusters,
-        "crossing": round(crossing, 3), "wall_seconds": wall,
+        "bytes": round(users * crossing * CROSSING_BYTES),
     }  # fmt: skip
+
+
+def with_costs(row: Row, costs: list[Cost]) -> Row:
+    """Return a row with its median costs, and all of them."""
+    return row | {
+        "cpu_seconds": round(statistics.median(cost.cpu for cost in costs), 5),
+        "wall_seconds": round(statistics.median(cost.wall for cost in costs), 5),
+        "cpu": [round(cost.cpu, 5) for cost in costs],
+        "wall": [round(cost.wall, 5) for cost in costs],
+    }
 
 
 def scaling(case: str, rows: list[Row]) -> list[Row]:
     """Return strong scaling at the largest size, and weak where users grow about as workers do."""
-    by = {(one["clusters"], one["users"], one["workers"]): one["wall_seconds"] for one in rows}
+    by = {(row["clusters"], row["users"], row["workers"]): row for row in rows}
     largest, found = max(users for _, users, _ in by), []
 
     def found_one(kind: str, clusters: str, workers: int, alone: int) -> Row:
-        ratio = by[clusters, largest, workers] / by[clusters, alone, 1]
-        told = {"users": largest, "workers": workers, "clusters": clusters, "wall_ratio": round(ratio, 3)}
-        return {"case": f"{case}, {kind}"} | told
+        many, single = by[clusters, largest, workers], by[clusters, alone, 1]
+        told = {"users": largest, "workers": workers, "clusters": clusters}
+        wall, cpu = (
+            statistics.median(a / b for a, b in zip(many[clock], single[clock], strict=True))
+            for clock in ("wall", "cpu")
+        )
+        ratios = {"wall_ratio": round(wall, 3), "cpu_per_user_ratio": round(cpu * alone / largest, 3)}
+        return {"case": f"{case}, {kind}"} | told | ratios
 
-    for one in (one for one in rows if one["users"] == largest and one["workers"] > 1):
-        found.append(found_one("strong", one["clusters"], one["workers"], largest))
-        if one["workers"] == one["at_once"]:  # there is a core for each
-            found.append(found_one("weak", one["clusters"], one["workers"], largest // one["workers"]))
+    for row in (row for row in rows if row["users"] == largest and row["workers"] > 1):
+        found.append(found_one("strong", row["clusters"], row["workers"], largest))
+        if row["workers"] == row["at_once"]:  # there is a core for each
+            found.append(found_one("weak", row["clusters"], row["workers"], largest // row["workers"]))
     return found
 
 
-def features(case: str, users: float, workers: float, at_once: float, crossing: float) -> list[float]:
+NAMES = {
+    "threads": ("start", "user", "worker"),
+    "shards": ("start", "user", "worker", "byte", "scattered"),
+}
+"""The coefficients, CPU seconds each."""
+
+
+def features(row: Row) -> list[float]:
     """Return what the model's coefficients are multiplied with."""
-    if case == "threads":
-        return [1.0, users, users / at_once]
-    return [1.0, workers, users / at_once, users / at_once * crossing]
-
-
-NAMES = {"threads": ("start", "serial", "parallel"), "shards": ("start", "each", "parallel", "crossing")}
+    scattered = row["users"] if row["clusters"] == "scattered" else 0
+    return [1.0, row["users"], row["workers"] - 1, row["bytes"], scattered][: len(NAMES[row["case"]])]
 
 
 def fitted(case: str, rows: list[Row]) -> Row:
     """Fit the model without the largest size; say its errors there, and what it predicts."""
     from scipy.optimize import nnls
 
-    largest = max(one["users"] for one in rows)
-    seen = [one for one in rows if one["users"] < largest]
-
-    def given(one: Row) -> list[float]:
-        return features(case, one["users"], one["workers"], one["at_once"], one["crossing"])
-
-    walls = np.array([one["wall_seconds"] for one in seen])
-    weights, _ = nnls(np.array([given(one) for one in seen]) / walls[:, None], np.ones(len(seen)))
-    held = [one for one in rows if one["users"] == largest]
-    errors = [float(np.dot(weights, given(one)) / one["wall_seconds"] - 1) for one in held]
+    largest = max(row["users"] for row in rows)
+    seen = [row for row in rows if row["users"] < largest]
+    cpu = np.array([min(row["cpu"]) for row in seen])
+    weights, _ = nnls(np.array([features(row) for row in seen]) / cpu[:, None], np.ones(len(seen)))
+    held = [row for row in rows if row["users"] == largest]
+    errors = [float(np.dot(weights, features(row)) / min(row["cpu"]) - 1) for row in held]
+    coefficients = dict(zip(NAMES[case], map(float, weights), strict=True))
     result: Row = {
         "case": f"{case}, model", "held_out_users": largest, "held_out_errors": [round(one, 3) for one in errors],
-        "coefficients": dict(zip(NAMES[case], map(float, weights), strict=True)),
+        "coefficients": coefficients,
     }  # fmt: skip
     if case == "shards":
-        workers = NODES * rows[-1]["at_once"]
+        cores = max(row["at_once"] for row in rows)
         result["predicted_seconds"] = {
-            clusters: predicted(weights, workers, crossing)
-            for clusters, crossing in (("contiguous", 0.0), ("scattered", 1.0))
+            clusters: predicted(coefficients, cores, clusters == "scattered") for clusters in workload.BOTH
         }
-        result["predicted_for"] = f"{USERS_THERE:.0e} users, {NODES} nodes, {workers} shards"
+        result["predicted_for"] = f"{USERS_THERE:.0e} users, {NODES} nodes, {NODES * cores} shards"
     return result
 
 
-def predicted(weights: np.ndarray, workers: int, crossing: float) -> float:
-    """Return the wall of a billion users on a hundred nodes, its network's time included."""
-    there = float(np.dot(weights, features("shards", USERS_THERE, workers, workers, crossing)))
-    return round(there + crossing * USERS_THERE * CROSSING_BYTES / NODES / NETWORK, 1)
+def predicted(coefficients: dict[str, float], cores: int, scattered: bool) -> float:
+    """Return the seconds of a billion users on a hundred nodes; ``scattered``: all their peers are elsewhere."""
+    crossed = scattered * USERS_THERE * CROSSING_BYTES
+    each = coefficients["user"] + scattered * coefficients["scattered"]
+    at_work = USERS_THERE * each + crossed * coefficients["byte"]
+    alone = coefficients["start"] + (NODES * cores - 1) * coefficients["worker"]
+    return round(alone + at_work / NODES / cores + crossed / NODES / NETWORK, 1)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _made_by
-from experiments._common import Experiment, add_options
+from experiments._common import INTERRUPTED, UNUSABLE, Experiment, add_options
 from experiments._gallery import Published, experiments
 from p2p_sim.core.errors import InputError
 
@@ -37,10 +37,13 @@ def main(arguments: Sequence[str] | None = None, published: Published | None = N
         if not chosen and not options.gallery:
             raise InputError("nothing to do: give --all, --only NAME or --gallery")
         failed = _run_all([scripts[name] for name in chosen], options, published)
-        print(published.write())
+        print(*published.write(), sep="\n")
     except InputError as error:
         print(f"experiments: {error}", file=sys.stderr)
-        return 2
+        return UNUSABLE
+    except KeyboardInterrupt:
+        print("experiments: ended; the same command goes on where it was", file=sys.stderr)
+        return INTERRUPTED
     for name in failed:
         print(f"experiments: failed: {name}", file=sys.stderr)
     return 1 if failed else 0
@@ -57,6 +60,8 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
             takes = "a quick run" if options.quick else f"takes {experiment.takes}"
             print(f"{about}: {takes}", file=sys.stderr, flush=True)
             code = subprocess.run(_command(name, options), cwd=ROOT, check=False).returncode
+            if code == INTERRUPTED:
+                raise KeyboardInterrupt
             if code:
                 failed.append(f"{name} (exit code {code})")
                 continue
@@ -99,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("experiments", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run every experiment")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="run these alone")
-    parser.add_argument("--gallery", action="store_true", help="write docs/gallery.md, without a run")
+    parser.add_argument(
+        "--gallery", action="store_true", help="write docs/gallery.md and docs/errata.md, without a run"
+    )
     add_options(parser)
     return parser
 

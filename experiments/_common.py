@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Verdict = Literal["reproduced", "reproduced in shape", "not reproduced", "not comparable"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 
-DRIFTED, UNUSABLE = 1, 2
-"""Exit codes: a value left its tolerance; what was asked for cannot be done."""
+DRIFTED, UNUSABLE, INTERRUPTED = 1, 2, 130
+"""Exit codes: a value left its tolerance; what was asked for cannot be done; Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,11 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
     except (InputError, RunLostError) as error:
         print(f"{experiment.name}: {error}", file=sys.stderr)
         return UNUSABLE
+    except KeyboardInterrupt:
+        print(
+            f"{experiment.name}: ended; the same command goes on with the rows it has kept", file=sys.stderr
+        )
+        return INTERRUPTED
 
 
 def _run(experiment: Experiment, options: Options, place: Path) -> int:

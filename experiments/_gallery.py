@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments._common import VERDICTS, Experiment
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import output_files
+from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
 _MARK = "\nEXPERIMENT = "
@@ -67,21 +67,24 @@ class Published:
         )
         return True
 
-    def write(self) -> Path:
-        """Write the page; return where it is."""
-        place = self.docs / "gallery.md"
-        output_files.write(place, page(experiments(), self))
-        return place
+    def write(self) -> list[Path]:
+        """Write the gallery, and the errata of the papers beside it; return where they are."""
+        pages = {
+            "gallery.md": page(experiments(), self), "errata.md": errata_table.page(errata_table.found()),
+        }  # fmt: skip
+        for name, text in pages.items():
+            output_files.write(self.docs / name, text)
+        return [self.docs / name for name in pages]
 
 
 def experiments() -> dict[str, tuple[Experiment, str]]:
-    """Return every experiment of this folder and its script's docstring, by name."""
+    """Return every experiment of this folder and its script's docstring, by name; those of a paper together."""
     found = {}
     for file in sorted(FOLDER.glob("[!_]*.py")):
         if _MARK in file.read_text():
             module = importlib.import_module(f"experiments.{file.stem}")
             found[file.stem] = (module.EXPERIMENT, module.__doc__ or "")
-    return found
+    return dict(sorted(found.items(), key=lambda each: (each[1][0].source, each[0])))
 
 
 def page(scripts: Mapping[str, tuple[Experiment, str]], published: Published) -> str:

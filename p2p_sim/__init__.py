@@ -5,9 +5,9 @@ Each name is imported when it is first asked for, so that a command loads no mor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from p2p_sim.core.lazy_package import lazily
+from p2p_sim.core.lazy_package import keep_from_files
 
 if TYPE_CHECKING:
     from p2p_sim.check import Checked, check
@@ -36,22 +36,56 @@ __all__ = [
     "sweep",
 ]
 
-lazily(
-    __name__,
-    {
-        "Checked": "check",
-        "check": "check",
-        "InputError": "core.errors",
-        "ProtocolError": "core.errors",
-        "RunLostError": "core.errors",
-        "Population": "core.population",
-        "evaluate": "evaluate",
-        "View": "observed_view",
-        "Pair": "paired",
-        "paired": "paired",
-        "Run": "run",
-        "load": "run",
-        "run": "run",
-        "sweep": "sweep",
-    },
-)
+keep_from_files(__name__, "check", "evaluate", "paired", "run", "sweep")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name from the file that defines it."""
+    match name:
+        case "Checked" | "check":
+            global Checked, check
+            from p2p_sim.check import Checked, check
+        case "InputError" | "ProtocolError" | "RunLostError":
+            global InputError, ProtocolError, RunLostError
+            from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
+        case "Population":
+            global Population
+            from p2p_sim.core.population import Population
+        case "evaluate":
+            global evaluate
+            from p2p_sim.evaluate import evaluate
+        case "View":
+            global View
+            from p2p_sim.observed_view import View
+        case "Pair" | "paired":
+            global Pair, paired
+            from p2p_sim.paired import Pair, paired
+        case "Run" | "load" | "run":
+            global Run, load, run
+            from p2p_sim.run import Run, load, run
+        case "sweep":
+            global sweep
+            from p2p_sim.sweep import sweep
+        case "core":
+            import p2p_sim.core
+
+            return p2p_sim.core
+        case "learning":
+            import p2p_sim.learning
+
+            return p2p_sim.learning
+        case "leakage":
+            import p2p_sim.leakage
+
+            return p2p_sim.leakage
+        case "network":
+            import p2p_sim.network
+
+            return p2p_sim.network
+        case "privacy":
+            import p2p_sim.privacy
+
+            return p2p_sim.privacy
+        case _:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]

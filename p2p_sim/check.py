@@ -146,6 +146,13 @@ def check(
     return Checked(name, world.population.users, columns, runs, first[0].digest, difference, cause, left_out)
 
 
+def small_world(protocol: Protocol, seed: int = 0, users: int | None = None) -> Population:
+    """Return the made-up users of ``check``, with what columns the program reads; raises InputError, ProtocolError."""
+    _check_arguments(protocol, None, users)
+    check_seed(seed)
+    return _world_of(protocol, None, seed, users)[0].population
+
+
 def quick(protocol: Protocol) -> str:
     """Check a protocol in this process alone, in 1, 2 and n blocks; return why that could not be done, empty if it was.
 

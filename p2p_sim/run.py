@@ -15,17 +15,18 @@ from p2p_sim import backends, costing
 from p2p_sim.backends.speeds import Log
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
-from p2p_sim.core.argument_checks import check_flag, path_of
+from p2p_sim.core.argument_checks import check_flag
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, Most
+from p2p_sim.core.paths import path_of
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.core.unmade import Unmade
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.progress import Asked, reporter_of, showing
@@ -277,8 +278,9 @@ def run(
     ``seed``: decides every draw, 0 to 2^64 - 1; None: a fresh one from the system's entropy, see ``Run.seed``.
     ``backend``: "local" (this process), "shards" (Ray actors, each with a range of users) or "actors" (one Ray actor a
     user).  ``blocks``: number of blocks of users in a site; ``shards``: number of Ray actors; ``address``: host:port of
-    a Ray cluster, None starts one here and stops it.  ``threads``: how many work on the blocks of a local run; None:
-    one a core that this process may use, or one for fewer than 100,000 users.
+    a Ray cluster; None: a Ray that this process has joined, or that of RAY_ADDRESS, or one that is started here and
+    stopped.  ``threads``: how many work on the blocks of a local run; None: one a core that this process may use, or
+    one for fewer than 100,000 users.
     ``trace``: "none", "counts", "sample=N" or "full".
     ``faults``: ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
@@ -341,7 +343,7 @@ def _run(
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
-    if draft is not None and isinstance(population, Unmade) and settings.backend == "shards":
+    if draft is not None and isinstance(population, PopulationInParts) and settings.backend == "shards":
         settings = replace(settings, outputs=OutputsFolder.begin(draft))
     finished, timings = backends.run(protocol, population, int(seed), settings)
     if isinstance(finished.outputs, StoredOutputs):

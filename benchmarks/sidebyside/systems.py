@@ -12,11 +12,13 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import ROOT
+from benchmarks.measure import ROOT, tree_cpu
 from benchmarks.sidebyside import outcomes
 
 LOCKS = Path(__file__).parent / "locks"
 PROGRAMS = "benchmarks.sidebyside.programs"
+IDLE = 10
+"""How many times its CPU seconds a run may take by the clock: the machine may be busy, and programs may wait."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ SYSTEMS = (
     System("p2p-sim, all threads", "p2p_sim_engine", more=("threads",)),
     System("p2p-sim, two shards", "p2p_sim_engine", more=("shards",)),
     System("p2p-sim, full trace", "p2p_sim_engine", more=("traced",)),
+    System("p2p-sim, whole run folder", "p2p_sim_engine", more=("folder",)),
     System("numpy floor", "numpy_floor"),
     System("plain Python", "plain_python"),
     System("Mesa", "mesa_agents", "mesa"),
@@ -90,7 +93,7 @@ def interpreter(system: System, environments: Path) -> str:
 
 
 def measure(system: System, python: str, users: int, seed: int, seconds: float) -> Measured:
-    """Run a system once, for at most some seconds.  Raises Failed."""
+    """Run a system once, for at most so many CPU seconds and half of the memory that is free.  Raises Failed."""
     with tempfile.TemporaryDirectory() as folder:
         command = [python, "-m", f"{PROGRAMS}.{system.program}", str(users), str(seed), folder, *system.more]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
@@ -99,11 +102,9 @@ def measure(system: System, python: str, users: int, seed: int, seconds: float) 
                 command, cwd=folder, env=environment, stdout=told, stderr=told, start_new_session=True
             )
             try:
-                peak = _watch(process, time.monotonic() + seconds)
+                peak = _watch(process, seconds, _free() // 2)
             finally:
                 _kill(process)
-            if peak is None:
-                raise Failed(f"over {seconds:g} s")
             if process.returncode:
                 told.seek(0)
                 raise Failed(
@@ -115,14 +116,23 @@ def measure(system: System, python: str, users: int, seed: int, seconds: float) 
             raise Failed(f"not the exchange: {error}") from None
 
 
-def _watch(process: subprocess.Popen[bytes], end: float) -> int | None:
-    """Return the peak of the process tree's memory when it has ended; None where it does not in time."""
-    peak = 0
+def _watch(process: subprocess.Popen[bytes], seconds: float, memory: int) -> int:
+    """Return the peak of the process tree's memory when it has ended.  Raises Failed where it passes a limit.
+
+    Long runs are looked at more rarely, as looking at all processes takes CPU time itself.
+    """
+    peak, began = 0, time.monotonic()
     while process.poll() is None:
-        peak = max(peak, sum(map(_held, _tree(process.pid))))
-        if time.monotonic() > end:
-            return None
-        time.sleep(0.05)
+        held = sum(map(_held, _tree(process.pid)))
+        peak = max(peak, held)
+        wall = time.monotonic() - began
+        if tree_cpu(process.pid) > seconds:
+            raise Failed(f"over {seconds:g} CPU s")
+        if wall > IDLE * seconds:
+            raise Failed(f"over {IDLE * seconds:g} s by the clock")
+        if held > memory:
+            raise Failed(f"over {memory / 2**30:.0f} GiB")
+        time.sleep(min(0.05 + wall / 20, 1.0))
     return peak
 
 
@@ -149,6 +159,12 @@ def _held(pid: int) -> int:
     except OSError:
         return 0
     return 1024 * next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def _free() -> int:
+    """Return the bytes that new processes can have."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

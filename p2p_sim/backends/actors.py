@@ -12,7 +12,7 @@ import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.backends.ray_session import Hosted, session
-from p2p_sim.backends.ray_site import Plan, SiteActors, strip_tables, tables
+from p2p_sim.backends.ray_site import SiteActors, SiteSettings, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.backends.speeds import Speeds
@@ -54,7 +54,7 @@ def _set_up(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )
     flags = (settings.digest, settings.trace, settings.faults, settings.costs)
-    plan = Plan(
+    of_all = SiteSettings(
         protocol, world, directory, seed, kernels.NUMPY, *flags
     )  # numpy: an actor need not load numba
     shared, without_tables = tables(population)
@@ -62,9 +62,9 @@ def _set_up(
     arguments: list[tuple[str, tuple[Any, ...]]] = []
     for row in range(users):
         columns = strip_tables(layout.slice_of(population, row, row + 1, binary), shared, without_tables)
-        arguments.append((f"actor of user {row}", (plan, row, [], row, [0, 1], columns, shared_ref)))
+        arguments.append((f"actor of user {row}", (of_all, row, [], row, [0, 1], columns, shared_ref)))
     arguments += [
-        (f"actor of {role!r}", (plan, users + i, [role], 0, [0], {}, shared_ref))
+        (f"actor of {role!r}", (of_all, users + i, [role], 0, [0], {}, shared_ref))
         for i, role in enumerate(servers)
     ]
     actors = SiteActors.of(protocol, hosted, num_cpus=0)

@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster, as Ray counts them."""
+"""The nodes of a Ray cluster, as Ray counts them: ``plan`` asks, and Ray is imported only in this package."""
 
 from __future__ import annotations
 

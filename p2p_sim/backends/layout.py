@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -16,12 +18,15 @@ from p2p_sim.core.fault_injection import FaultInjection, KeyedFaultDraws
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
-from p2p_sim.core.party import NamedColumns, Party
+from p2p_sim.core.party import FleetingColumns, NamedColumns, Party
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import Origin, PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
-from p2p_sim.core.unmade import Origin
 from p2p_sim.network.adjacency import require
+
+BlockColumns = Callable[[int, int], Mapping[str, Any]]
+"""Makes the columns of a block from its first row and its end, counted from the first row of the site."""
 
 
 def check(protocol: Protocol, population: Population, faults: Faults | None = None) -> None:
@@ -102,7 +107,7 @@ def seals_of(protocol: Protocol, world: World, seed: int, workers: int | None = 
 def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any]:
     """Return the columns of the users ``low .. high - 1``, which are sent to their site; ``binary``: labels as bool."""
     y = population.y[low:high]
-    columns: dict[str, Any] = {"y": y.astype(np.bool_, copy=False) if binary else y.astype(np.uint8)}
+    columns: dict[str, Any] = {"y": _as_labels(y, binary)}
     if population.x is not None:
         columns["x"] = population.x[low:high]
     if population.clusters is not None:
@@ -114,8 +119,12 @@ def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[
     return columns
 
 
+def _as_labels(y: Any, binary: bool) -> Any:
+    return y.astype(np.bool_, copy=False) if binary else y.astype(np.uint8)
+
+
 @dataclass(frozen=True)
-class UnmadeSlice:
+class PartToMake:
     """The users ``low .. high - 1`` of an origin, who are made where this is opened; ``binary``: labels as bool."""
 
     origin: Origin
@@ -127,10 +136,53 @@ class UnmadeSlice:
         """Make the users and return their columns, as ``slice_of``."""
         return slice_of(self.origin.part(self.low, self.high), 0, self.high - self.low, self.binary)
 
+    @property
+    def fleeting(self) -> bool:
+        """Whether users cost so little that blocks make them when they are looked at."""
+        return self.origin.columns(self.low, self.low) is not None
+
+    def block(
+        self, low: int, high: int, world: World, labels: int, injection: FaultInjection | None
+    ) -> FleetingColumns:
+        """Return the columns of the rows ``low .. high - 1``, counted from the first; some users may lie."""
+        first, size = self.low + low, high - low
+        makes, ids = self.origin.columns(first, self.low + high), world.names(range(first, first + size))
+        assert makes is not None  # they are fleeting
+
+        def y() -> Any:
+            drawn = _as_labels(makes["y"](), self.binary)
+            return _read_only(drawn if injection is None else injection.labels_given(drawn, ids, labels))
+
+        rest = {name: lambda name=name: NamedColumns(name, {}) for name in ("public", "secret")}
+        return FleetingColumns({"cluster": lambda: _one_cluster(size, world)} | makes | rest | {"y": y})
+
+
+def source_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any] | PartToMake:
+    """Return the columns of the users ``low .. high - 1``, or what makes them."""
+    if isinstance(population, PopulationInParts):
+        return PartToMake(population.origin, low, high, binary)
+    return slice_of(population, low, high, binary)
+
 
 def injection_of(faults: Faults | None, seed: int, compute: ModuleType) -> FaultInjection | None:
     """Return what injects faults at one site; None if there are no faults."""
     return None if faults is None else FaultInjection(faults, KeyedFaultDraws(seed, compute))
+
+
+def opened(
+    columns: dict[str, Any] | PartToMake,
+    world: World,
+    first: int,
+    labels: int,
+    injection: FaultInjection | None,
+) -> dict[str, Any] | BlockColumns:
+    """Return the columns of a site whose first user is row ``first``, or what makes those of a block; some may lie."""
+    if isinstance(columns, PartToMake):
+        if columns.fleeting:
+            return functools.partial(columns.block, world=world, labels=labels, injection=injection)
+        columns = columns.open()
+    lie(columns, world, first, labels, injection)
+    return columns
 
 
 def lie(
@@ -143,7 +195,7 @@ def lie(
 
 
 def user_parties(
-    columns: dict[str, Any],
+    columns: dict[str, Any] | BlockColumns,
     world: World,
     first: int,
     cuts: list[int],
@@ -156,7 +208,7 @@ def user_parties(
         rows = range(first + low, first + high)
         ids = world.names(rows)
         draw = Draw(seed, USER, ids, compute)
-        own = block_of(columns, low, high, world)
+        own = block_of(columns, low, high, world) if isinstance(columns, dict) else columns(low, high)
         parties.append(Party(USER, rows, ids, draw, own, real=world.real))
     return parties
 
@@ -178,8 +230,12 @@ def block_of(columns: dict[str, Any], low: int, high: int, world: World) -> dict
         else:
             part[name] = _read_only(column[low:high])
     if "cluster" not in part:
-        part["cluster"] = Members(np.zeros(high - low, np.int32), np.array([0, world.users]), None)
+        part["cluster"] = _one_cluster(high - low, world)
     return part
+
+
+def _one_cluster(users: int, world: World) -> Members:
+    return Members(np.zeros(users, np.int32), np.array([0, world.users]), None)
 
 
 def _read_only(column: Any) -> Any:

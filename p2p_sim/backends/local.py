@@ -96,8 +96,8 @@ def run(
     users, world = population.users, layout.world_of(protocol, population, crypto)
     parts = min(users, blocks or layout.blocks_of(users, compute.BLOCK))
     labels, injection = protocol.label_count(), layout.injection_of(faults, seed, compute)
-    columns = layout.slice_of(population, 0, users, labels == 2)
-    layout.lie(columns, world, 0, labels, injection)
+    given = layout.source_of(population, 0, users, labels == 2)
+    columns = layout.opened(given, world, 0, labels, injection)
     parties = {USER: layout.user_parties(columns, world, 0, layout.edges(users, parts), seed, compute)}
     servers = [role for role in protocol.roles() if role != USER]
     parties |= {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}

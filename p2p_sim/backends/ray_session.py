@@ -5,6 +5,7 @@ If Ray already runs in this process, it is used and left running.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -19,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from p2p_sim.backends import ray_node
+from p2p_sim.backends.ray_head import Head
 from p2p_sim.backends.ray_probe import probe
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
@@ -34,6 +36,7 @@ AGAIN = "Running again with the same seed gives the same bits"
 
 JOIN_SECONDS = 120.0
 _LEAVE_SECONDS = 15.0
+_GONE_SECONDS = 1.0
 _SETTLE_SECONDS = 60.0
 _SURVIVE_SECONDS = 30.0
 STORE_LIMITS = (100 << 20, 2 << 30)
@@ -60,8 +63,8 @@ class ActorLostError(RunLostError):
     gone: tuple[str, ...] = ()
 
 
-_own: list[ray_node.Node] = []
-"""The Ray that this process has started; at most one."""
+_watched: list[ray_node.Node | Head] = []
+"""The Ray that this process has started, or the head that it has joined; at most one."""
 
 
 @contextlib.contextmanager
@@ -69,8 +72,9 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     """Join the Ray cluster at ``address`` (host:port), or start Ray here for ``actors`` actors; always end it.
 
     ``store_bytes``: size of the object store, limited to 100 MiB to 2 GiB.  Meanwhile the standard output of Ray's
-    processes goes to standard error.  RAY_ADDRESS in the environment is ignored.  Raises InputError
-    within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it ends.
+    processes goes to standard error.  RAY_ADDRESS is ignored here: it is for ``settings.address_of``.  Raises
+    InputError within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it
+    ends.
 
     Actors of one run stay for the next one inside the outermost of nested sessions, and end with it.
     """
@@ -91,6 +95,8 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
             token = {} if node is None else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": node.token}
             kept.enter_context(_environment(dict.fromkeys(ray_node.ELSEWHERE) | token))
             _join(node.address() if node is not None else str(address), node, joining)
+            if node is None:
+                _watched.append(Head(str(address)))
             with _named_losses(), _idle_actors():
                 yield
         finally:
@@ -102,25 +108,28 @@ def _leave(node: ray_node.Node | None, joining: _Call) -> None:
     """Leave Ray, and end it if it is ours.
 
     Where this process is still joining after a minute, Ray would end this program if it were ended first: it then ends
-    with the program.
+    with the program.  To a lost head Ray would say goodbye for minutes, and once more at the end of the program.
     """
-    _own.clear()
+    gone = node is None and lost() is not None
+    _watched.clear()
     if not joining.settle(_SETTLE_SECONDS):
         return
+    if gone:
+        atexit.unregister(ray.shutdown)
     with contextlib.suppress(Exception):  # Ray itself may be gone
-        _Call().run(ray.shutdown, _LEAVE_SECONDS)
+        _Call().run(ray.shutdown, _GONE_SECONDS if gone else _LEAVE_SECONDS)
     if node is not None:
         node.end()
 
 
 def lost() -> str | None:
-    """Return what has ended of the Ray that this process has started, if anything has."""
-    return _own[0].lost() if _own else None
+    """Return what has ended of the Ray that this process has started or joined, if anything has."""
+    return _watched[0].lost() if _watched else None
 
 
 def _start(actors: int, store_bytes: int) -> ray_node.Node:
     node = ray_node.Node(actors, min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]))
-    _own.append(node)
+    _watched.append(node)
     return node
 
 

@@ -58,7 +58,7 @@ _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class SiteSettings:
     """The small settings that all sites of a run share."""
 
     protocol: Protocol
@@ -90,7 +90,7 @@ class SiteActor:
 
     def ready(
         self,
-        plan: Plan,
+        settings: SiteSettings,
         number: int,
         servers: list[str],
         first: int,
@@ -105,26 +105,30 @@ class SiteActor:
         self.site: Site | None = (
             None  # that of the run before, if any, need not share the memory with the new one
         )
-        compute = computing.load(plan.compute)
-        if isinstance(columns, layout.UnmadeSlice):
-            columns = columns.open()
-        whole = {
-            name: replace(members, **shared[name]) if name in shared else members
-            for name, members in columns.items()
-        }
+        compute = computing.load(settings.compute)
+        if isinstance(columns, dict):
+            columns = {
+                name: replace(members, **shared[name]) if name in shared else members
+                for name, members in columns.items()
+            }
         parties = {
-            role: [layout.server_party(role, plan.seed, compute, real=plan.world.real)] for role in servers
+            role: [layout.server_party(role, settings.seed, compute, real=settings.world.real)]
+            for role in servers
         }
-        injection = layout.injection_of(plan.faults, plan.seed, compute)
+        injection = layout.injection_of(settings.faults, settings.seed, compute)
         if len(cuts) > 1:
-            layout.lie(whole, plan.world, first, plan.protocol.label_count(), injection)
-            parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
-        flags = (plan.digest, plan.trace, None, injection, plan.costs)
-        seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
+            own = layout.opened(columns, settings.world, first, settings.protocol.label_count(), injection)
+            parties[USER] = layout.user_parties(own, settings.world, first, cuts, settings.seed, compute)
+        flags = (settings.digest, settings.trace, None, injection, settings.costs)
+        seals = layout.seals_of(
+            settings.protocol, settings.world, settings.seed, 1
+        )  # this process is one of many
         extra: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
-        site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *flags, **extra)
+        site = Site(
+            settings.protocol, settings.world, settings.directory, number, parties, compute, *flags, **extra
+        )
         self.site, target = site, site.trace.target
-        for place in (target, plan.outputs):
+        for place in (target, settings.outputs):
             if place is not None:
                 place.check()
         return True

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import ray
 
@@ -18,24 +17,32 @@ from p2p_sim.core.errors import InputError, RunLostError
 _LOOK_SECONDS = 1.0
 
 
+class Answering(Protocol):
+    """What makes calls."""
+
+    def answer(self, text: str) -> str:
+        """Make one."""
+
+
 class _Host:
     """The class of the actors.
 
-    ``own``: where the user's own modules are found; ``code``: that of the driver; ``target``: module:Class.
+    ``own``: where the user's own modules are found; ``code``: that of the driver; ``worker``: makes what answers.
     """
 
-    def __init__(self, own: tuple[module_finder.Own, ...], code: Mapping[str, str], target: str):
+    def __init__(
+        self, own: tuple[module_finder.Own, ...], code: Mapping[str, str], worker: Callable[[], Answering]
+    ):
         for each in own:
             each.open()
         other = code_fingerprint.differences(code_fingerprint.code_of(()), code)
         where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
         self._refused = f"the Ray worker in {where} has other code: {other[0]}" if other else ""
-        module, _, name = target.partition(":")
-        self._worker = getattr(importlib.import_module(module), name)()
+        self._worker = worker()
 
     def answer(self, text: str) -> tuple[str, str]:
         """Return the worker's answer, and why this process makes no calls, empty if it does."""
-        return ("", self._refused) if self._refused else (str(self._worker.answer(text)), "")
+        return ("", self._refused) if self._refused else (self._worker.answer(text), "")
 
 
 @dataclass(eq=False)
@@ -47,8 +54,9 @@ class _Actor:
 class RayWorkers:
     """Actors, one for each processor of the cluster; see ``workers``."""
 
-    def __init__(self, target: str, count: int):
-        self._target, self._count = target, count
+    def __init__(self, worker: Callable[[], Answering], count: int, nbytes: int):
+        self._worker, self._count = worker, count
+        self._needs = {"num_cpus": 1} | ({"memory": nbytes} if nbytes else {})
         self._code = ray.put(code_fingerprint.code_of(()))
         self._idle: list[_Actor] = []
         self._busy: dict[Any, tuple[int, _Actor]] = {}
@@ -96,23 +104,41 @@ class RayWorkers:
                 ray.kill(actor.handle)
 
     def _start(self) -> _Actor:
-        made = ray.remote(_Host).options(num_cpus=1)
-        return _Actor(made.remote(module_finder.opened(), self._code, self._target))
+        made = ray.remote(_Host).options(**self._needs)
+        return _Actor(made.remote(module_finder.opened(), self._code, self._worker))
 
 
 @contextmanager
-def workers(address: str, target: str, most: int) -> Iterator[RayWorkers]:
+def workers(
+    address: str, worker: Callable[[], Answering], most: int, nbytes: int = 0
+) -> Iterator[RayWorkers]:
     """Join the Ray cluster at ``address`` (host:port); yield workers, at most ``most``, which end with the block.
 
-    ``target``: the class whose method ``answer`` (text to text) they call, module:Class.  Raises InputError if Ray does
-    not answer there, or has no processor.
+    ``worker``: the class, of a module that is installed, whose method ``answer`` (text to text) they call;
+    ``nbytes``: memory that each takes, 0 where that is in no doubt.  Raises InputError if Ray does not answer there,
+    or no node has room for one.
     """
     with ray_session.session(address, 0, 0):
-        processors = int(ray.cluster_resources().get("CPU", 0))
-        if not processors:
-            raise InputError(f"address = {address!r}: the cluster has no processor (CPU) to make runs on")
-        made = RayWorkers(target, min(processors, most))
+        made = RayWorkers(worker, min(_room(address, nbytes), most), nbytes)
         try:
             yield made
         finally:
             made.end()
+
+
+def _room(address: str, nbytes: int) -> int:
+    """Return how many workers the nodes of a cluster have room for; raises InputError for none."""
+    has = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    processors = [int(each.get("CPU", 0)) for each in has]
+    if not any(processors):
+        raise InputError(f"address = {address!r}: the cluster has no processor (CPU) to make runs on")
+    if not nbytes:
+        return sum(processors)
+    memory = [int(each.get("memory", 0)) for each in has]
+    found = sum(min(cpus, room // nbytes) for cpus, room in zip(processors, memory, strict=True))
+    if not found:
+        raise InputError(
+            f"address = {address!r}: a run needs {nbytes / 1e9:.1f} GB of memory, and no node of the cluster has more "
+            f"than {max(memory) / 1e9:.1f} GB for Ray: take fewer users or features, or larger machines"
+        )
+    return found

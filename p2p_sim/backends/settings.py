@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +31,7 @@ MAX_ACTORS = 128
 class Settings:
     """The backend, the trace and the faults of a run; see ``p2p_sim.run``.
 
+    ``address``: see ``address_of``, which it is where none is given and Ray is used.
     ``outputs``: where shards put their outputs if they also make their users; None: they are returned.
     ``log``: is told of what happens.
 
@@ -75,6 +78,8 @@ class Settings:
             raise InputError(
                 f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'"
             )
+        if backend != "local":
+            object.__setattr__(self, "address", address_of(address))
 
     def threads_for(self, users: int) -> int:
         """Return how many threads work on the blocks of a local run: by default one a core, for few users one."""
@@ -88,6 +93,18 @@ class Settings:
             self.log("phase", {"phase": what})
         if self.progress is not None:
             self.progress(what, 0, 1)
+
+
+def address_of(given: str | None) -> str | None:
+    """Return the address of the Ray cluster that is joined, by Ray's own rule; None: Ray is started here.
+
+    One that is given wins; then a Ray that this process has joined already (None too: it is used as it is), then the
+    environment variable RAY_ADDRESS, which Ray sets in its jobs.
+    """
+    ray = sys.modules.get("ray")
+    if given is not None or (ray is not None and ray.is_initialized()):
+        return given
+    return os.environ.get("RAY_ADDRESS") or None
 
 
 def _check_count(name: str, value: int | None) -> None:

@@ -9,25 +9,25 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import kept_outputs, layout, ray_metrics
+from p2p_sim.backends import kept_outputs, layout
 from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
-from p2p_sim.backends.ray_site import Plan, SiteActors, fetch, resolve, strip_tables, tables
+from p2p_sim.backends.ray_site import SiteActors, SiteSettings, fetch, resolve, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings
-from p2p_sim.backends.speeds import Speeds
+from p2p_sim.backends.speeds import Speeds, counters
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import Origin, PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.threads import cores
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.core.unmade import Origin, Unmade
 
 STORE_BYTES_A_USER = 64
 
@@ -36,13 +36,13 @@ def run(
     protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run over Ray shards; return the result, and the seconds of start-up, rounds and shut-down."""
-    if not isinstance(population, Unmade):  # one is looked at by the workers first
+    if not isinstance(population, PopulationInParts):  # one is looked at by the workers first
         layout.check(protocol, population, settings.faults)
     wanted = min(settings.shards or cores(), population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
     with session(settings.address, wanted, population.users * STORE_BYTES_A_USER):
-        if isinstance(population, Unmade):
+        if isinstance(population, PopulationInParts):
             population.look(functools.partial(_look, shards=wanted))
             layout.check(protocol, population, settings.faults)
         compute = computing.choose(population.users)
@@ -93,34 +93,34 @@ def _set_up(
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
     flags = (settings.digest, settings.trace)
     kernels = compute.__name__.rpartition(".")[2]
-    plan = Plan(
+    of_all = SiteSettings(
         protocol, world, directory, seed, kernels, *flags, settings.faults, settings.costs, settings.outputs
     )
     binary = protocol.label_count() == 2
     shared: dict[str, Any] = {}
-    if not isinstance(population, Unmade):
+    if not isinstance(population, PopulationInParts):
         shared, without_tables = tables(population)
     shared_ref = ray.put(shared)
     for number, (low, high) in enumerate(itertools.pairwise(bounds)):
-        columns: Any
-        if isinstance(population, Unmade):
-            columns = layout.UnmadeSlice(population.origin, low, high, binary)
-        else:
-            columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
+        columns = layout.source_of(population, low, high, binary)
+        if isinstance(columns, dict):
+            columns = strip_tables(columns, shared, without_tables)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         name = f"shard {number} (users {low} to {high - 1})"
-        actors.start(name, (plan, number, [], low, cuts, columns, shared_ref))
+        actors.start(name, (of_all, number, [], low, cuts, columns, shared_ref))
     here: list[SiteHandle] = []
-    if servers and isinstance(population, Unmade):  # what they are sent may be too much for this process
-        given: tuple[Any, ...] = (plan, shards, servers, 0, [0], {}, shared_ref)
+    if servers and isinstance(
+        population, PopulationInParts
+    ):  # what they are sent may be too much for this process
+        given: tuple[Any, ...] = (of_all, shards, servers, 0, [0], {}, shared_ref)
         actors.start(f"actor of {', '.join(map(repr, servers))}", given, num_cpus=0)
     elif servers:
         here = [_servers(protocol, servers, seed, shards, world, directory, compute, flags, settings)]
     actors.check()
     places: list[SiteHandle] = [*actors.places(directory.sites), *here]
     names = [getattr(place, "name", "servers") for place in places]
-    metrics = None if settings.address is None else ray_metrics.counters(type(protocol).__name__)
+    metrics = None if settings.address is None else counters(type(protocol).__name__)
     speeds = Speeds(population.users, names, settings.progress, settings.log, metrics)
     tell = None if settings.progress is None else speeds.tell
     engine = Engine(protocol, directory, places, population.users, tell, observe=speeds.round)

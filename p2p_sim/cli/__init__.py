@@ -1,22 +1,12 @@
 """The command line, ``p2p-sim``: every verb is a frozen dataclass of its options with a method ``execute``.
 
-typer reads the words and makes the dataclass; ``main`` does the work and owns the errors, ``command`` ends the
-process.  ``verbs`` says which file defines which verb; it is imported when it is asked for.
+typer reads the words and makes the dataclass (``app``); ``program`` does the work and owns the errors; ``verbs`` says
+which file defines which verb, and imports it when it is asked for.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from p2p_sim.cli.app import app, command, main
-from p2p_sim.cli.verbs import VERBS
+from p2p_sim.cli.app import app
+from p2p_sim.cli.program import command, main
 
 __all__ = ["app", "command", "main"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the file of a verb."""
-    if any(name in verb.modules for verb in VERBS.values()):
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -37,7 +37,7 @@ from p2p_sim.cli.options import (
     wants_json,
 )
 from p2p_sim.cli.table_options import TableOptions
-from p2p_sim.cli.users import Joined, synthetic, users_of_data
+from p2p_sim.cli.users import synthetic, users_of_data
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
@@ -46,6 +46,7 @@ from p2p_sim.report.delta import DELTA, check_delta
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.learning.users_of_run import Joined
 
 
 @app.command(

@@ -17,6 +17,7 @@ from p2p_sim.cli.options import (
     OUTPUT,
     REQUEST,
     SYNTHETIC,
+    Address,
     Channels,
     ClusterColumn,
     Clusters,
@@ -30,8 +31,8 @@ from p2p_sim.cli.options import (
     Test,
     Users,
     Words,
+    address_of,
     check_data,
-    comma_list,
     count,
     faults_of,
     flag,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.leakage.label_inference import LabelInference
+    from p2p_sim.leakage.attack_results import LabelInference
     from p2p_sim.run import Run
 
     Progress = Callable[[str, int, int], None]
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 ETA = ("knn", "model", "prior", "true")
 UTILITIES = ("0/1", "weighted")
 
-_NOT_REPEATED = ("words", "json", "format", "per_user", "plot")
+_NOT_REPEATED = ("words", "json", "format", "per_user", "plot", "address")  # an address is of that day
 _OF_A_RUN = ("seed", "users", "cluster_size", "share", "shares", "features", "fault", "graph")
 """Options of a fresh run alone; --data of a saved one gives its users their features, where it kept none."""
 
@@ -136,6 +137,11 @@ class AttackCommand(TableOptions):
     features: Annotated[int | None, count(SYNTHETIC, "Features that carry the label; default none.")] = None
     fault: Fault = None
     graph: Graph = None
+    backend: Annotated[
+        str, text(EXECUTION, "Where a fresh run takes place; default local.", "local|shards|actors")
+    ] = "local"
+    shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
+    address: Address = None
     confidence: Annotated[float, ratio(EXECUTION, "Confidence of the intervals; default 0.95.")] = 0.95
     seed: Annotated[int | None, count(EXECUTION, "Seed of a fresh run; default 0.")] = None
     attack_seed: Annotated[
@@ -225,7 +231,7 @@ class AttackCommand(TableOptions):
         if people is None or run.seed is None:
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
         asked = read_as_run(self, self.run or "", run)
-        examples, _ = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
+        examples = gathered(asked, run.source, about.get("split_seed", run.seed), progress)
         again, given = examples.population, planted_canaries.as_given(run)
         assert given is not None
         if not np.array_equal(again.y, given.y) or not np.array_equal(again.sizes, people.sizes):
@@ -248,6 +254,7 @@ class AttackCommand(TableOptions):
         Returns the run, the people held out of it, None of synthetic users, and the head of its document.
         """
         from p2p_sim.cli import parameters
+        from p2p_sim.cli.users import how_read
         from p2p_sim.learning import experiment
 
         words, offered = parameters.resolve(self.words)
@@ -256,21 +263,20 @@ class AttackCommand(TableOptions):
         faults_of(self.fault, protocol)
         experiment.check(protocol, self.graph)
         unchecked = quickly(protocol)
-        plan: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
+            "backend": self.backend, "shards": self.shards, "address": address_of(self),
         }  # fmt: skip
         held_out = None
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features")
             people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
-            run = experiment.simulate(protocol, self.users, **people, **plan)
+            run = experiment.simulate(protocol, self.users, **people, **settings)
         else:
             assert self.data is not None
-            choices = set_options(self, "label", "cluster_column", "clusters", "test")
-            choices["positive"] = None if self.positive is None else comma_list(self.positive)
-            choices |= {"classes": self.declared(), "reading": self.reading()}
-            learned = experiment.learn(protocol, self.data, **choices, **plan)
+            choices = how_read(self) | set_options(self, "clusters", "test")
+            learned = experiment.learn(protocol, self.data, **choices, **settings)
             run, held_out = learned.run, learned.examples.held_out()
         warn_unchecked(unchecked)
         return run, held_out, self._head(protocol, chosen.defaults, run)
@@ -325,6 +331,7 @@ class AttackCommand(TableOptions):
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
+        from p2p_sim import backends
         from p2p_sim.coalition import CHANNELS
         from p2p_sim.core.population import check_seed
         from p2p_sim.leakage.advantage import CANARIES
@@ -359,7 +366,9 @@ class AttackCommand(TableOptions):
             )
         check_seed(self.seed or 0)
         check_seed(self.attack_seed)
-        for name in set_options(self, *_OF_A_RUN) if self.run is not None else ():
+        backends.Settings(self.backend, None, self.shards, self.address)
+        elsewhere = () if self.backend == "local" else ("backend",)
+        for name in (*set_options(self, *_OF_A_RUN), *elsewhere) if self.run is not None else ():
             raise InputError(f"{option(name)} is for a fresh run, and --run names one: leave one of them out")
         if self.run is None and (self.data is None) == (self.users is None):
             what = "there are no users" if self.data is None else "--data and --users are both given"

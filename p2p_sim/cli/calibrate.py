@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
@@ -39,11 +39,14 @@ from p2p_sim.cli.options import (
     whole,
 )
 from p2p_sim.cli.table_options import TableOptions
-from p2p_sim.cli.users import Joined, synthetic, users_of_data
+from p2p_sim.cli.users import synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
 from p2p_sim.report.delta import DELTA, delta_warning
+
+if TYPE_CHECKING:
+    from p2p_sim.learning.users_of_run import Joined
 
 
 @app.command(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from p2p_sim.cli.run_folders import LATEST, RUNS
 from p2p_sim.core.errors import InputError
-from p2p_sim.rundir import run_directory, run_json, under_way
+from p2p_sim.core.paths import check_usable
+from p2p_sim.rundir import run_directory, run_json, sweep_files, under_way
 from p2p_sim.sweep import folder as sweep_folder
 from p2p_sim.sweep.sweeping import SWEEPS
 
@@ -44,7 +45,7 @@ class KeptFolder:
     def strangers(self) -> list[str]:
         """Names of what lies in the folder and is none of its own files."""
         of_a_run = (*run_directory.OWN_FILES, *run_directory.OWN_FOLDERS, _REPORT, under_way.ASKED)
-        own = sweep_folder.FILES if self.kind == SWEEP else of_a_run
+        own = sweep_files.FILES if self.kind == SWEEP else of_a_run
         return sorted(
             file.name for file in self.path.iterdir()
             if file.name not in own and not file.name.startswith(_BEING_WRITTEN)
@@ -61,20 +62,21 @@ def _statuses(files: Iterable[Path]) -> Iterator[os.stat_result]:
 def of(path: Path) -> KeptFolder | None:
     """Return the run or the sweep that a folder is; None for any other, and for links.
 
-    Raises PermissionError for a folder that this user must not look into.
+    Raises PermissionError for a folder that this user must not look into, and InputError for an impossible path.
     """
+    check_usable(path)
     if path.is_symlink() or not path.is_dir():
         return None
     os.scandir(path).close()
     try:
-        if os.path.lexists(path / sweep_folder.SWEEP):
+        if os.path.lexists(path / sweep_files.SWEEP):
             return _sweep(path)
         if os.path.lexists(path / under_way.ASKED):
             return _run_under_way(path)
         if run_directory.is_run(path):
             return _run(path)
     except (InputError, OSError) as error:
-        kind = SWEEP if os.path.lexists(path / sweep_folder.SWEEP) else RUN
+        kind = SWEEP if os.path.lexists(path / sweep_files.SWEEP) else RUN
         return KeptFolder(path, kind, "damaged", str(error))
     return None
 
@@ -84,6 +86,7 @@ def inside(path: Path) -> Iterator[KeptFolder]:
 
     Raises InputError if there is no such folder.
     """
+    check_usable(path)
     if not path.is_dir():
         raise InputError(f"{str(path)!r} is no folder: name one in which runs or sweeps are kept")
     itself = of(path)

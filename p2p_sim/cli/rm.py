@@ -17,6 +17,7 @@ import typer
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, flag
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import check_usable
 from p2p_sim.report import terminal
 from p2p_sim.rundir import under_way
 
@@ -52,7 +53,7 @@ def _checked(name: str) -> KeptFolder:
 
     if not name:  # an empty shell variable would be the folder that one stands in
         raise InputError("PATH = '': name the folder of a run or of a sweep; p2p-sim ls lists them")
-    path = Path(name)
+    path = check_usable(Path(name))
     if path.is_symlink():
         raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
     found = kept_folders.of(path)

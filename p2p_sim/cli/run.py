@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import costing
-from p2p_sim.cli import cut_off
+from p2p_sim.cli import interrupted_run
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.check import quickly, warn_unchecked
-from p2p_sim.cli.cut_off import CutOff
+from p2p_sim.cli.interrupted_run import InterruptedRun
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -36,7 +36,6 @@ from p2p_sim.cli.options import (
     Words,
     address_of,
     check_data,
-    comma_list,
     count,
     faults_of,
     flag,
@@ -61,9 +60,8 @@ if TYPE_CHECKING:
     from p2p_sim.cli.run_folders import RunFolder
     from p2p_sim.cli.run_log import RunLog
     from p2p_sim.core.population import Population
+    from p2p_sim.core.population_in_parts import PopulationInParts
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.core.unmade import Unmade
-    from p2p_sim.plan import Crowd
     from p2p_sim.protocol_parameters import Chosen
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
@@ -199,16 +197,16 @@ class RunCommand(TableOptions):
     def execute(self, command: Command) -> int:
         """Draw a seed if none was given, or go on with a run that was cut off; run, train, save and print."""
         if self.resume is not None:
-            cut = CutOff.at(self.resume)
+            cut = InterruptedRun.at(self.resume)
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
         return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
 
-    def _work(self, cut: CutOff | None = None) -> int:
+    def _work(self, cut: InterruptedRun | None = None) -> int:
         from importlib.metadata import version
 
-        from p2p_sim.cli import parameters, run_folders, run_log, run_plan
+        from p2p_sim.cli import parameters, plan_option, run_folders, run_log
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
         from p2p_sim.report import run_summary
@@ -228,7 +226,7 @@ class RunCommand(TableOptions):
         )
         place = run_folders.choose(self.out, stem, self.force) if cut is None else cut.place(self.force)
         if self.plan:
-            return self._say_plan(chosen.protocol, as_json)
+            return plan_option.say(self, chosen.protocol, as_json)
         asked = self._asked(chosen.protocol)
         if cut is not None:
             cut.check(asked)
@@ -239,7 +237,7 @@ class RunCommand(TableOptions):
             place.draft(self._announce) as draft,
             Progress() as progress,
             terminal.stdout_to_stderr(),
-            run_plan.cluster(self),
+            plan_option.cluster(self),
             run_log.opened(self.log) as log,
         ):
             command = run_json.without_seed(self._repeat_command(chosen.protocol))
@@ -292,9 +290,18 @@ class RunCommand(TableOptions):
     def _asked(self, protocol: Protocol) -> dict[str, Any]:
         """Return what is asked of the run, which is noted so that it can go on."""
         assert self.seed is not None  # chosen by now
-        files = cut_off.files_of(self, protocol)
+        files = interrupted_run.files_of(self, protocol)
         origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
-        return under_way.asked(protocol, cut_off.options_of(self), origin, files, variables)
+        stored = self._stored_contents()
+        return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables, stored)
+
+    def _stored_contents(self) -> dict[str, str]:
+        """Return a SHA-256 for each file of ``--population``."""
+        if self.population is None:
+            return {}
+        from p2p_sim import parquet_users
+
+        return parquet_users.contents(self.population)
 
     def _attacked(
         self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any
@@ -328,33 +335,14 @@ class RunCommand(TableOptions):
                 words += [word for one in several for word in run_json.option(option(name), one)]
         return words
 
-    def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
-        """Print what the run will take; raises InputError if it cannot fit."""
-        from p2p_sim.cli import run_plan
-        from p2p_sim.learning import planted_canaries
-        from p2p_sim.plan import Crowd
-
-        with terminal.stdout_to_stderr(), run_plan.cluster(self):
-            crowd = run_plan.synthetic(self, protocol) if self.users is not None else None
-            if self.population is not None and self.graph is None:
-                crowd = Crowd.stored(self._stored())
-            if crowd is None:
-                crowd = Crowd.of(self._people(protocol), protocol)
-            if self.canaries is not None:
-                planted_canaries.count_of(self.canaries, crowd.users)
-            plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
-        sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
-        plan.check()
-        return 0
-
     def _announce(self, protocol: Protocol, level: str, population: Population) -> None:
         """Print on stderr how much each trace level will keep, of a run that keeps one; check that it fits."""
-        from p2p_sim.cli import run_folders, run_plan
+        from p2p_sim.cli import plan_option, run_folders
         from p2p_sim.plan import Crowd
 
         if self.data is not None:  # others were looked at before they were made
             features = 0 if population.x is None else population.x.shape[1]
-            run_plan.check(self, protocol, Crowd.of(population, protocol), features)
+            plan_option.check(self, protocol, Crowd.of(population, protocol), features)
         if level != "none":
             print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
@@ -362,75 +350,42 @@ class RunCommand(TableOptions):
         self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog
     ) -> tuple[Run, Population | None]:
         """Run, and return the run with the people who were held out to test."""
-        from p2p_sim.cli import run_plan
+        from p2p_sim.cli import plan_option
+        from p2p_sim.cli.users import how_read
         from p2p_sim.learning import experiment
         from p2p_sim.plan import Crowd
 
-        plan = set_options(
+        how = set_options(
             self, "backend", "shards", "blocks", "threads", "address", "seed", "trace", "crypto"
         )
-        plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
-        plan |= {"out": draft, "log": None if self.log is None else log} | set_options(self, "canaries")
+        how |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
+        how |= {"out": draft, "log": None if self.log is None else log} | set_options(self, "canaries")
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
             people["shares"] = self.label_shares()
-            crowd = run_plan.synthetic(self, protocol)
+            crowd = plan_option.synthetic(self, protocol)
             if crowd is not None:
-                run_plan.check(self, protocol, crowd, self.features or 0)
-            return experiment.simulate(protocol, self.users, **people, progress=progress, **plan), None
+                plan_option.check(self, protocol, crowd, self.features or 0)
+            return experiment.simulate(protocol, self.users, **people, progress=progress, **how), None
         if self.population is not None:
-            stored = self._stored()
-            run_plan.check(self, protocol, Crowd.stored(stored), 0)
-            return experiment.among(protocol, stored, self.population, progress=progress, **plan), None
+            stored = self.stored()
+            plan_option.check(self, protocol, Crowd.stored(stored), 0)
+            return experiment.among(protocol, stored, self.population, progress=progress, **how), None
         assert self.data is not None
-        choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")
-        found = experiment.learn(protocol, self.data, **choices, progress=progress, **plan)
+        choices = how_read(self) | set_options(self, "clusters", "test", "model", "split_seed")
+        found = experiment.learn(protocol, self.data, **choices, progress=progress, **how)
         return found.run, found.examples.held_out() if self.attack else None
 
     def label_shares(self) -> list[float] | None:
         """Return the probability of each label of synthetic users; None where it is not said."""
         return None if self.shares is None else numbers_of("--shares", self.shares)
 
-    def _read(self) -> dict[str, Any]:
-        """Return how ``--data`` is read, as ``experiment.learn`` takes it."""
-        positive = None if self.positive is None else comma_list(self.positive)
-        choices = set_options(self, "label", "cluster_column")
-        return choices | {"positive": positive, "classes": self.declared(), "reading": self.reading()}
-
-    def _people(self, protocol: Protocol) -> Population:
-        """Return all users, for a plan: of the data, or synthetic ones with the edges of a file."""
-        from p2p_sim.core.population import Population
-        from p2p_sim.learning import experiment
-
-        assert self.seed is not None  # drawn before
-        rows: dict[str, Any] = {}
-        if self.population is not None:
-            people: Population = self._stored()
-        elif self.data is None:
-            size, drawn = experiment.drawn(
-                protocol, self.cluster_size, self.share, self.label_shares(), self.features or 0, self.seed
-            )
-            people = Population.synthetic(users=self.users or 1, cluster_size=size, **drawn)
-        else:
-            data = experiment.read(protocol, self.data, **self._read())
-            split = self.seed if self.split_seed is None else self.split_seed
-            examples = experiment.gather(protocol, data, **set_options(self, "clusters", "test"), seed=split)
-            people, rows = examples.population, {"rows": examples.rows, "total": data.rows_in_file}
-        return experiment.join(protocol, people, self.graph, self.seed, **rows)[0]
-
-    def _stored(self) -> Unmade:
+    def stored(self) -> PopulationInParts:
         """Return the users of ``--population``."""
-        from p2p_sim.rundir import stored_users
+        from p2p_sim import parquet_users
 
         assert self.population is not None
-        return stored_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
-
-    def _features(self, crowd: Crowd) -> int:
-        """Return how many features each user has."""
-        if self.data is None:
-            return self.features or 0
-        x = crowd.make(1).x
-        return 0 if x is None else int(x.shape[1])
+        return parquet_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""

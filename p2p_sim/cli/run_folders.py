@@ -106,7 +106,8 @@ def choose(out: str | None, stem: str, force: bool) -> RunFolder:
 
 def stem(*parts: str) -> str:
     """Join names to one for a folder: lower case letters, digits and single dashes."""
-    return "-".join(re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") or "data" for part in parts)
+    joined = "-".join(re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") or "data" for part in parts)
+    return joined[:_LONGEST].rstrip("-")
 
 
 def link(path: Path) -> None:

@@ -82,7 +82,7 @@ def _value_in(words: Sequence[str], name: str) -> Any:
         return values
     if name == "no_header":
         return True
-    return {"clusters": whole, "test": number}.get(name, str)(values[0])
+    return {"clusters": whole, "test": number, "sample": whole, "hashed": whole}.get(name, str)(values[0])
 
 
 def _shown(value: Any) -> str:

@@ -28,7 +28,12 @@ class SweepCommand:
         int | None, count(EXECUTION, "Processes that make runs at the same time; default all processors.")
     ] = None
     address: Annotated[
-        str | None, text(EXECUTION, "A Ray cluster, whose processors make the runs.", "HOST:PORT")
+        str | None,
+        text(
+            EXECUTION,
+            "A Ray cluster, whose processors make the runs; default RAY_ADDRESS, unless --workers is given.",
+            "HOST:PORT",
+        ),
     ] = None
     plot: Annotated[
         str | None,

@@ -6,7 +6,7 @@ Annotations are objects here, not text: typer reads those of a base class in the
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from p2p_sim.cli.options import FILE, REAL_DATA, comma_list, flag, text, texts
+from p2p_sim.cli.options import FILE, REAL_DATA, comma_list, count, flag, text, texts
 from p2p_sim.learning.data.reading_options import Reading
 
 
@@ -36,11 +36,14 @@ class TableOptions:
         bool, flag(FILE, "The first line is a row: columns are c1, c2, ...", "--no-header")
     ] = False
 
+    sample: Annotated[int | None, count(FILE, "Rows of an svmlight file, at random; default all.")] = None
+    hashed: Annotated[int | None, count(FILE, "Columns that svmlight features are hashed into.")] = None
+
     def reading(self) -> Reading:
         """Return how a file is to be read; raises InputError."""
         return Reading(
             self.separator, self.decimal, not self.no_header, self.encoding, columns(self.drop),
-            columns(self.numeric), columns(self.categorical), self.missing,
+            columns(self.numeric), columns(self.categorical), self.missing, self.sample, self.hashed,
         )  # fmt: skip
 
     def given_of_tables(self) -> list[str]:

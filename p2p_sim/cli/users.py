@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2p_sim.cli.options import comma_list
+from p2p_sim.cli.options import comma_list, set_options
 from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.network import edges, room, topologies
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
     from p2p_sim.learning.experiment import Examples
-
-
-Joined = tuple[Population, dict[str, Any] | None]
-"""Users, and the figures of their graph (None without a graph)."""
+    from p2p_sim.learning.users_of_run import Joined
 
 
 def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, progress: Any) -> Joined:
-    """Return synthetic users, joined by a command's graph."""
+    """Return users of no run, joined by a command's graph; ``size``: of their clusters, None for none."""
     from p2p_sim.learning import experiment
 
     named = isinstance(command.graph, str) and not command.graph.endswith(edges.SUFFIXES)
@@ -32,42 +29,35 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
     return experiment.join(protocol, people, command.graph, command.seed, progress)
 
 
+def how_read(command: Any) -> dict[str, Any]:
+    """Return how ``--data`` is read, as ``experiment.read`` and ``learn`` take it.
+
+    ``command``: needs the options label, positive and cluster_column, and ``TableOptions``.
+    """
+    positive = None if command.positive is None else comma_list(command.positive)
+    choices = set_options(command, "label", "cluster_column")
+    return choices | {"positive": positive, "classes": command.declared(), "reading": command.reading()}
+
+
 def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
     """Read the data set of a command; return the users of a run with it, joined by the command's graph.
 
-    ``command``: needs the options data, label, positive, cluster_column, clusters, test, graph and seed, and
-    ``TableOptions``.
+    ``command``: needs the options data, clusters, test, graph and seed, and those of ``how_read``.
     """
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import experiment, users_of_run
 
-    found, total = gathered(command, protocol, command.seed, progress)
-    return experiment.join(
-        protocol,
-        found.population,
-        command.graph,
-        command.seed,
-        progress,
-        rows=found.rows,
-        total=total,
-    )
-
-
-def gathered(command: Any, protocol: Protocol, seed: int, progress: Any) -> tuple[Examples, int]:
-    """Read the data set of a command; return the users of a run with it, and how many rows the file has.
-
-    ``seed``: of the test rows and of k-means.
-    """
-    from p2p_sim.learning import experiment
-    from p2p_sim.learning.data import datasets
-
-    progress(f"reading {command.data}", 0, 0)
-    positive = None if command.positive is None else comma_list(command.positive)
-    data = datasets.load(
-        command.data, label=command.label, positive=positive, cluster=command.cluster_column,
-        multiclass=protocol.label_count() > 2,
-        numbers=protocol.numbers() is not None, classes=command.declared(), reading=command.reading(),
+    data = experiment.read(protocol, command.data, **how_read(command), progress=progress)
+    return users_of_run.of_data(
+        protocol, data, clusters=command.clusters, test=command.test, graph=command.graph, seed=command.seed,
+        progress=progress,
     )  # fmt: skip
-    found = experiment.gather(
+
+
+def gathered(command: Any, protocol: Protocol, seed: int, progress: Any) -> Examples:
+    """Read the data set of a command, and divide it; ``seed``: of the test rows and of k-means."""
+    from p2p_sim.learning import experiment
+
+    data = experiment.read(protocol, command.data, **how_read(command), progress=progress)
+    return experiment.gather(
         protocol, data, clusters=command.clusters, test=command.test, seed=seed, progress=progress
     )
-    return found, data.rows_in_file

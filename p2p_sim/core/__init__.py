@@ -5,7 +5,6 @@ These are the names a protocol needs; each is imported when it is first asked fo
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,33 +25,40 @@ __all__ = [
     "check_whole", "exp",
 ]  # fmt: skip
 
-_MODULES = {
-    "check_flip": "argument_checks",
-    "check_labels": "argument_checks",
-    "check_range": "argument_checks",
-    "check_whole": "argument_checks",
-    "Inbox": "columns",
-    "beside": "columns",
-    "InputError": "errors",
-    "ProtocolError": "errors",
-    "exp": "exact",
-    "Faults": "faults",
-    "FixedPoint": "fixed_point",
-    "Bytes": "message",
-    "Label": "message",
-    "Message": "message",
-    "Vector": "message",
-    "Party": "party",
-    "Population": "population",
-    "BagSums": "protocol",
-    "Protocol": "protocol",
-    "Rounds": "protocol",
-}
-
 
 def __getattr__(name: str) -> Any:
     """Import a name from the file that defines it."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    return found
+    match name:
+        case "check_flip" | "check_labels" | "check_range" | "check_whole":
+            global check_flip, check_labels, check_range, check_whole
+            from p2p_sim.core.argument_checks import check_flip, check_labels, check_range, check_whole
+        case "Inbox" | "beside":
+            global Inbox, beside
+            from p2p_sim.core.columns import Inbox, beside
+        case "InputError" | "ProtocolError":
+            global InputError, ProtocolError
+            from p2p_sim.core.errors import InputError, ProtocolError
+        case "exp":
+            global exp
+            from p2p_sim.core.exact import exp
+        case "Faults":
+            global Faults
+            from p2p_sim.core.faults import Faults
+        case "FixedPoint":
+            global FixedPoint
+            from p2p_sim.core.fixed_point import FixedPoint
+        case "Bytes" | "Label" | "Message" | "Vector":
+            global Bytes, Label, Message, Vector
+            from p2p_sim.core.message import Bytes, Label, Message, Vector
+        case "Party":
+            global Party
+            from p2p_sim.core.party import Party
+        case "Population":
+            global Population
+            from p2p_sim.core.population import Population
+        case "BagSums" | "Protocol" | "Rounds":
+            global BagSums, Protocol, Rounds
+            from p2p_sim.core.protocol import BagSums, Protocol, Rounds
+        case _:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]

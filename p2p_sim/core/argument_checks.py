@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Rational
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,13 +46,6 @@ def check_flag(name: str, value: object) -> None:
     """Check that a value is True or False: a text such as "no" would count as True; raises InputError."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name} = {value!r}: must be True or False")
-
-
-def path_of(name: str, value: Any) -> Path:
-    """Return a path; raises InputError for what is neither a text nor a path."""
-    if not isinstance(value, (str, Path)):
-        raise InputError(f"{name} = {value!r}: give the path as text or as a pathlib.Path")
-    return Path(value)
 
 
 def check_labels(name: str, value: Any) -> None:

@@ -65,7 +65,10 @@ class Block:
 
         In whatever thread, but one at a time; what a program sets for its context stays in this block.
         """
-        return self._context.run(self._resume, inboxes)
+        try:
+            return self._context.run(self._resume, inboxes)
+        finally:
+            self.me.rest()
 
     def _resume(self, inboxes: list[Inbox | None]) -> list[Step]:
         steps: list[Step] = []

@@ -31,7 +31,7 @@ class Members:
     @lazy
     def size(self) -> Array:
         """Users in each party's group, herself included where she belongs to it."""
-        return np.diff(self.starts)[self.codes]
+        return self.starts[1:][self.codes] - self.starts[self.codes]
 
     @lazy
     def has_empty(self) -> bool:
@@ -74,7 +74,13 @@ class Members:
         """Return the same groups for the parties ``low .. high - 1``, read-only."""
         codes = self.codes[low:high]
         codes.flags.writeable = False
-        return replace(self, codes=codes)
+        return self.of(codes)
+
+    def of(self, codes: Ids) -> Members:
+        """Return the same groups for the parties of some codes, without a further look at all groups."""
+        part = replace(self, codes=codes)
+        vars(part)["has_empty"] = self.has_empty
+        return part
 
     def pick(self, rows: Array) -> Members:
         """Return the same groups for the parties of some rows."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact, kernels_numpy, numba_loops
-from p2p_sim.core.kernels_numpy import Array, Bools, Ids, as_array, as_words
+from p2p_sim.core.kernels_numpy import Array, Bools, Halves, Ids, as_array, as_words
 from p2p_sim.core.random_words import Words
 from p2p_sim.core.run_digest import added
 
@@ -268,10 +268,11 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
         numba_loops.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
-    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return what came around."""
     apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
-    numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out)
+    around = np.empty(len(rows), np.int32)
+    return around[: numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out, around)].copy()
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

@@ -58,11 +58,13 @@ BLOCK = 131_072
 """Users of one block where the caller does not say: small enough for the processor's cache."""
 
 Ids = npt.NDArray[np.int32]
+Halves = npt.NDArray[np.uint16]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 
 _LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
 _PACK_LIMIT = 1 << 31
+_HALF = (1 << 16) - 1
 
 
 def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
@@ -135,8 +137,8 @@ def several_looked_up(
 
 def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
     """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
-    sizes = starts[1:] - starts[:-1]
-    place = below(drawn, sizes[codes].astype(np.uint64)) + starts[codes]
+    first = starts[codes]
+    place = below(drawn, (starts[1:][codes] - first).astype(np.uint64)) + first
     return place.astype(np.int32) if order is None else order[place]
 
 
@@ -218,12 +220,20 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     out[rows - np.int32(first)] = values
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
-    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
-    counted = as_array(rows)
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row.
+
+    Return the places in ``out`` that came around to 0, each as often as it did.
+    """
+    counted, found = as_array(rows), [np.zeros(0, np.int32)]
     if others is not None:
         counted = counted[counted != as_array(others)]
-    np.add.at(out, counted - np.int32(first), np.int32(1))
+    for low in range(0, len(counted), _HALF):  # so few that no count comes around to where it was
+        places = counted[low : low + _HALF] - np.int32(first)
+        before = out[places]
+        np.add.at(out, places, np.uint16(1))
+        found.append(np.unique(places[out[places] < before]))
+    return np.concatenate(found)
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

@@ -32,13 +32,32 @@ _STRIPE = 18
 """Rows of 2^18 users have a lock of their own, so that threads count messages to different users at once."""
 
 
+class Counts:
+    """How many messages each of some users sent or received, from row ``first`` on: two bytes a user."""
+
+    def __init__(self, first: int, users: int, compute: ModuleType):
+        self._first, self._compute = first, compute
+        self._low = np.zeros(users, np.uint16)
+        self._around: dict[int, int] = {}  # how often the counts of the few came around to 0
+
+    def add(self, rows: range | Array, peers: range | Array | None) -> None:
+        """Count one message for each row, but those to oneself; threads may add to other rows meanwhile."""
+        for place in self._compute.tally(rows, peers, self._first, self._low).tolist():
+            self._around[place] = self._around.get(place, 0) + 1
+
+    def most(self) -> int:
+        """Return the largest count."""
+        large = (times * 65_536 + int(self._low[place]) for place, times in self._around.items())
+        return max([int(self._low.max()), *large])
+
+
 class DeliveryTally:
     """Counts for the users of the rows ``first .. first + users - 1``."""
 
     def __init__(self, first: int, users: int, compute: ModuleType):
         self.most: Most = {}
         self._first, self._users, self._compute = first, users, compute
-        self._arrived: dict[tuple[str, int], Array] = {}
+        self._arrived: dict[tuple[str, int], Counts] = {}
         self._locks = [threading.Lock() for _ in range((users >> _STRIPE) + 1)]
 
     def most_sent(self, message: Message, batch: Batch, rows: range) -> int:
@@ -48,9 +67,9 @@ class DeliveryTally:
         peers = self._peer(message, batch.to)
         if isinstance(batch.sender, range):  # one each, but to herself
             return int(peers is None or self._compute.meetings(batch.sender, peers) < len(batch))
-        counts = np.zeros(len(rows), np.int32)
-        self._compute.tally(batch.sender, peers, rows.start, counts)
-        return int(counts.max())
+        counts = Counts(rows.start, len(rows), self._compute)
+        counts.add(batch.sender, peers)
+        return counts.most()
 
     def sent(self, message: Message, round: int, most: int) -> None:
         """Take down the most that one user sends of a kind in a round, where any does."""
@@ -70,19 +89,19 @@ class DeliveryTally:
             return
         with self._locks[0]:
             if (message.kind, round) not in self._arrived:
-                self._arrived[message.kind, round] = np.zeros(self._users, np.int32)
+                self._arrived[message.kind, round] = Counts(self._first, self._users, self._compute)
             counts = self._arrived[message.kind, round]
         low, high = (to[0], to[-1]) if isinstance(to, range) else (int(to.min()), int(to.max()))
         with ExitStack() as held:
             for lock in self._locks[(low - self._first) >> _STRIPE : ((high - self._first) >> _STRIPE) + 1]:
                 held.enter_context(lock)
-            self._compute.tally(to, self._peer(message, sender), self._first, counts)
+            counts.add(to, self._peer(message, sender))
 
     def close(self, kind: str, round: int) -> None:
         """Forget who received what of a kind in a round, when all has come."""
         counts = self._arrived.pop((kind, round), None)
         if counts is not None:
-            self._note(kind, round, 0, int(counts.max()))
+            self._note(kind, round, 0, counts.most())
 
     def finish(self) -> Most:
         """Return the most of all that was counted, at the end."""

@@ -24,6 +24,7 @@ _L_OUT = types.Array(_i64, 1, "C")
 _PLAN = types.Array(_i64, 2, "C", readonly=True)
 _BASE = types.Array(_u64, 2, "C", readonly=True)
 _I_OUT = types.Array(types.int32, 1, "C")
+_H_OUT = types.Array(types.uint16, 1, "C")
 _B_OUT = types.Array(types.uint8, 1, "C")
 _F = types.Array(types.float64, 1, "C", readonly=True)
 _F_OUT = types.Array(types.float64, 1, "C")
@@ -368,12 +369,18 @@ def at_home(rows, first):
     return count
 
 
-@njit(types.void(_I, _I, _i64, _I_OUT), **_OPTIONS)
-def tally(rows, others, first, out):
+@njit(types.int64(_I, _I, _i64, _H_OUT, _I_OUT), **_OPTIONS)
+def tally(rows, others, first, out, around):
     """Count rows, but those that equal their entry of ``others``, which may be empty."""
-    apart = len(others) > 0
+    apart, wraps = len(others) > 0, 0
     for i in range(len(rows)):
-        out[np.uint64(np.int64(rows[i]) - first)] += np.int32(not apart or rows[i] != others[i])
+        place = np.uint64(np.int64(rows[i]) - first)
+        fresh = np.uint16(out[place] + np.uint16(not apart or rows[i] != others[i]))
+        if fresh == 0 and out[place] != 0:
+            around[wraps] = place
+            wraps += 1
+        out[place] = fresh
+    return wraps
 
 
 @njit(types.void(_I, _L_OUT, _L_OUT), **_OPTIONS)

@@ -36,20 +36,46 @@ class NamedColumns(dict[str, Array]):
         )
 
 
+class FleetingColumns(Mapping[str, Any]):
+    """Columns that are made when a program reads one, and let go while it waits: no memory, and a little time."""
+
+    def __init__(self, makes: Mapping[str, Callable[[], Any]]):
+        self._makes, self._made = makes, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._makes[name]()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makes)
+
+    def __len__(self) -> int:
+        return len(self._makes)
+
+    def let_go(self) -> None:
+        """Forget what was made."""
+        self._made.clear()
+
+
 @dataclass(repr=False)
 class Party:
     """A block of parties of one role, ``me`` in a program; a single user is a block of length 1.
 
     ``draw``: keyed chance.  Users also have ``y`` (secret label), ``x`` (features), ``cluster`` and ``neighbours``
     (groups), ``public`` and ``secret`` (further columns); one entry a user, read-only.  ``real``: whether cryptography
-    is real in this run.  ``clock``: seconds computed so far; ``aside``: those of them spent on cryptography.
+    is real in this run.  ``clock``: seconds computed so far; ``aside``: those of them spent on cryptography, and on
+    making columns.
     """
 
     role: str
     rows: range
     ids: range | Array
     draw: Draw
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
     real: bool = False
     spent: dict[str, int] = field(default_factory=dict)
     clock: Callable[[], float] = float  # none: always 0.0
@@ -66,6 +92,12 @@ class Party:
         begun = self.clock()
         yield
         self.aside += self.clock() - begun
+
+    def rest(self) -> None:
+        """Let go of what can be made again, while the program waits for messages."""
+        vars(self).pop("id", None)
+        if isinstance(self.columns, FleetingColumns):
+            self.columns.let_go()
 
     @property
     def size(self) -> int:
@@ -143,7 +175,10 @@ class Party:
 
     def _column(self, name: str) -> Any:
         if name in self.columns:
-            return self.columns[name]
+            begun = self.clock()
+            column = self.columns[name]
+            self.aside += self.clock() - begun
+            return column
         if not self.columns:
             raise ProtocolError(
                 f"role {self.role!r} is a server and has no {name!r}: only users hold columns"

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import groups, synthetic
-from p2p_sim.core.argument_checks import check_labels, check_whole, path_of
+from p2p_sim.core.argument_checks import check_labels, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
+from p2p_sim.core.paths import path_of
 from p2p_sim.core.random_words import SEED_LIMIT
 
 Array = npt.NDArray[Any]

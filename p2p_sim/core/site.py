@@ -137,12 +137,12 @@ class Site:
         for issue in wanted:
             if issue is not None:
                 self._box(self._messages[issue[0]], issue[1])
+                if self._tally is not None:
+                    self._tally.close(*issue[:2])
         steps, taken = self._resume(role, clock, wanted)
         for issue in wanted:
             if issue is not None:
                 self._mail.pop(issue[:2], None)  # whoever still needs it holds it by its inbox
-                if self._tally is not None:
-                    self._tally.close(*issue[:2])
         out: list[Bundle] = [[] for _ in range(self.directory.sites)]
         full = [[False] * len(items) for items in steps]
         for place, sent in enumerate(taken):

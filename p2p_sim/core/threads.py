@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from p2p_sim.core.errors import InputError
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -55,39 +51,24 @@ class Threads:
             yield from map(work, items)
             return
         self._start(min(self.count, len(items)))
-        waiting: deque[Future[Result]] = deque()
+        waiting: deque[_Task[Result]] = deque()
         patient = True
         try:
             for item in items:
-                waiting.append(self._submit(work, item))
+                task = _Task(work, item)
+                waiting.append(task)
+                self._todo.put(task.run)
                 if len(waiting) > AHEAD * self.count:
-                    yield _result(waiting.popleft())
+                    yield waiting.popleft().result()
             while waiting:
-                yield _result(waiting.popleft())
+                yield waiting.popleft().result()
         except KeyboardInterrupt:
             patient = False
             raise
         finally:
-            begun = [future for future in waiting if not future.cancel()]
-            if patient:
-                _wait(begun)
-
-    def _submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
-        from concurrent.futures import Future  # it loads much else, which few runs need
-
-        future: Future[Result] = Future()
-
-        def task() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    result = work(item)
-                except BaseException as error:  # raised where the result is asked for
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
-
-        self._todo.put(task)
-        return future
+            begun = [task for task in waiting if not task.cancel()]
+            for task in begun if patient else ():
+                task.wait()
 
     def _start(self, wanted: int) -> None:
         """Start threads until there are as many as wanted; raises InputError if the system has none to give."""
@@ -112,26 +93,52 @@ class Threads:
     ) -> None:
         for _ in self._running:
             self._todo.put(None)
-        last = time.monotonic() + _LAST_SECONDS
+        interrupted = isinstance(error, KeyboardInterrupt)
         for thread in self._running:
-            if isinstance(error, KeyboardInterrupt):
-                thread.join(max(0.0, last - time.monotonic()))
-            else:
-                thread.join()
+            thread.join(_LAST_SECONDS / len(self._running) if interrupted else None)
         self._running.clear()
 
 
-def _result(future: Future[Result]) -> Result:
-    _wait([future])
-    return future.result()
+class _Task(Generic[Result]):
+    """Work on one item: begun by whoever takes it first, a thread or the one who calls it off."""
 
+    def __init__(self, work: Callable[[Any], Result], item: Any):
+        self._work, self._item = work, item
+        self._taken, self._under_way = threading.Lock(), threading.Lock()  # a fraction of what a Future costs
+        self._under_way.acquire()
+        self._result: Result | None = None
+        self._error: BaseException | None = None
 
-def _wait(futures: Sequence[Future[Any]]) -> None:
-    """Wait until all are done.  Ctrl-C is heard: one that comes just before a wait without end would not be."""
-    from concurrent.futures import wait
+    def run(self) -> None:
+        """Do it, unless it was called off."""
+        if not self._taken.acquire(blocking=False):
+            return
+        try:
+            self._result = self._work(self._item)
+        except BaseException as error:  # raised where the result is asked for
+            self._error = error
+        finally:
+            self._under_way.release()
 
-    while not all(future.done() for future in futures):
-        wait(futures, timeout=_LOOK_SECONDS)
+    def cancel(self) -> bool:
+        """Call it off; return whether it had not begun."""
+        return self._taken.acquire(blocking=False)
+
+    def wait(self) -> None:
+        """Wait until it is done.  Ctrl-C is heard: one that comes just before a wait without end would not be."""
+        while not self._under_way.acquire(timeout=_LOOK_SECONDS):
+            pass
+        self._under_way.release()  # for whoever waits next
+
+    def result(self) -> Result:
+        """Wait, and return what it gave or raise what it raised."""
+        self.wait()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # it holds this frame, which holds it
+        return self._result  # type: ignore[return-value]
 
 
 def _serve(todo: SimpleQueue[Callable[[], None] | None]) -> None:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import intervals
+from p2p_sim.leakage.attack_results import AttackRow, Floats, Interval, LabelInference, Least
 from p2p_sim.leakage.eta import checked
 from p2p_sim.leakage.intervals import Ends, Groups
-from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference, Least
 from p2p_sim.privacy.bounds.attacks2023 import checked_utility, weighted_utility
 from p2p_sim.privacy.bounds.bound import Figure, mean
 

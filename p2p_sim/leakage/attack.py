@@ -17,6 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, deviating, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
+from p2p_sim.leakage.attack_results import AttackRow, Floats, LabelInference, PerUser
 from p2p_sim.leakage.attacker_names import OPTIMAL, SHIPPED, OwnAttacker, named
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
@@ -25,7 +26,7 @@ from p2p_sim.leakage.dependence import bags_of, groups_of
 from p2p_sim.leakage.deviating import Reading, reading_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.eta_from_others import from_others
-from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
+from p2p_sim.leakage.neighbour_search import shares_of
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.description import ids_among
 from p2p_sim.learning.planted_canaries import Canaries
@@ -103,53 +104,80 @@ def attack(
     if users not in USERS:
         raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}")
     tell, planted = reporter_of(progress) or _silent, _planted(run, canaries)
-    program, taking_part = _program(run, protocol), _people(run)
-    people = planting.as_given(run)
-    assert people is not None
-    gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
-    worth = advantage.utility_name(utility, gains)
+    program, people = _program(run, protocol), _people(run)
+    gains = advantage.utility_matrix(utility, shares_of(people.y, program.label_count()))
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
     chosen = _chosen(attackers, planted is not None and LEARNER in seen.coalition.servers)
+    asked = _Asked(
+        run, program, seen, eta, gains, float(confidence), seed, users, held_out, canaries, planted, tell
+    )
+    return _guessed(asked, chosen, advantage.utility_name(utility, gains))
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is asked of ``attack``, checked: see there.  ``gains``: the utility, as a matrix."""
+
+    run: Run
+    program: Protocol
+    seen: View
+    eta: str | Floats | Eta
+    gains: Floats
+    confidence: float
+    seed: int
+    users: str
+    held_out: Population | None
+    share: float | None
+    planted: Canaries | None
+    tell: Progress
+
+
+def _guessed(asked: _Asked, chosen: Mapping[str, Attacker | None], utility: str) -> LabelInference:
+    """Estimate P(y | x), make every attack of ``chosen``, and hold it against what bounds allow."""
+    run, program, seen, tell = asked.run, asked.program, asked.seen, asked.tell
+    people, taking_part = _people(run), run.population
+    assert taking_part is not None
     tell("estimating P(y | x)", 0, 0)
     groups = groups_of(program, people)
-    belief, within = _believed(eta, run, program, people, seed, tell, groups, held_out)
-    before_coins = belief.rows
-    belief, victims = _informed(belief, taking_part, seen, planted)
-    features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
-    baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
-    reading = _reading(program, seen, people, users, run)
-    alone = isinstance(reading, Reading)
-    table = _Table(people, victims, gains, baseline, confidence, None if alone else groups)
-    public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
-    knowledge = Knowledge(
-        program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
+    before_coins, within = _believed(asked, people, groups)
+    belief, victims = _informed(before_coins, taking_part, seen, asked.planted)
+    features = people.x is not None and not (isinstance(asked.eta, str) and asked.eta == "prior")
+    baseline = without_messages(
+        belief, people, asked.gains, victims, features=features, seed=asked.seed, groups=groups
     )
-    asked = {name: attacker for name, attacker in chosen.items() if attacker is not None}
+    reading = _reading(program, seen, people, asked.users, run)
+    alone = isinstance(reading, Reading)
+    table = _Table(people, victims, asked.gains, baseline, asked.confidence, None if alone else groups)
+    knowledge = _knowledge(asked, people, belief, features=features)
+    attackers = {name: attacker for name, attacker in chosen.items() if attacker is not None}
     if reading is not None:
-        asked = deviating.attackers(asked, reading, people.y, seed)
-    rows, best = _attacked(asked, knowledge, table, tell, run, within and not alone)
+        attackers = deviating.attackers(attackers, reading, people.y, asked.seed)
+    rows, best = _attacked(attackers, knowledge, table, tell, run, within and not alone)
     if CANARIES in chosen:
         tell("canary attack", len(chosen) - 1, len(chosen))
-        rows += _of_canaries(run, knowledge, people, before_coins, table.confidence, seed, planted, canaries)
-    tell(f"accounting for view {view}", 0, 0)
+        rows += _of_canaries(asked, knowledge, people, before_coins.rows)
+    tell(f"accounting for view {seen.name}", 0, 0)
     question = view_bounds.Question(
-        program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, worth,
-        gains, table.baseline_least(), run.faults, users,
+        program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, utility,
+        asked.gains, table.baseline_least(), run.faults, asked.users,
     )  # fmt: skip
     exact = None if OPTIMAL not in chosen else _by_law(reading, question)
+    by_law = [] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)]
     return LabelInference(
-        view=view,
-        users=len(victims),
-        labels=len(gains),
-        eta_from=belief.source,
-        utility=worth,
-        confidence=float(confidence),
-        groups=table.independent,
-        rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
-        bounds=(*view_bounds.bounds(question), *_promised(question, rows)),
-        per_user=None if best is None else _per_user(best, belief, people, victims),
-    )
+        seen.name, len(victims), len(asked.gains), belief.source, utility, asked.confidence, table.independent,
+        (*rows, *by_law), (*view_bounds.bounds(question), *_promised(question, rows)),
+        None if best is None else _per_user(best, belief, people, victims),
+    )  # fmt: skip
+
+
+def _knowledge(asked: _Asked, people: Population, belief: Eta, *, features: bool) -> Knowledge:
+    """Return what attackers know: nothing that is secret, and features only where P(y | x) goes by them."""
+    public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
+    return Knowledge(
+        asked.program, asked.seen, public, belief.rows, asked.gains, _returned(asked.run, asked.seen),
+        doubt_of(asked.program, asked.run.faults),
+    )  # fmt: skip
 
 
 def _planted(run: Run, share: float | None) -> Canaries | None:
@@ -303,23 +331,18 @@ def _attacked(
     return rows, best
 
 
-def _of_canaries(
-    run: Run,
-    knowledge: Knowledge,
-    people: Population,
-    eta: Floats,
-    confidence: float,
-    seed: int,
-    planted: Canaries | None,
-    share: float | None,
-) -> list[AttackRow]:
+def _of_canaries(asked: _Asked, knowledge: Knowledge, people: Population, eta: Floats) -> list[AttackRow]:
     """Return the rows of the canary attack: on the run's own models, or on one of a run that is made again."""
-    protocol, view = knowledge.protocol, knowledge.view.name
+    protocol, view = asked.program, asked.seen.name
     try:
-        if planted is not None:
-            return released_attack(run, view, eta, confidence, protocol)
-        again = SHARE if share is None else share
-        return [canary_attack(run, protocol, people, view, knowledge.eta, confidence, seed, again)]
+        if asked.planted is not None:
+            return released_attack(asked.run, view, eta, asked.confidence, protocol)
+        share = SHARE if asked.share is None else asked.share
+        return [
+            canary_attack(
+                asked.run, protocol, people, view, knowledge.eta, asked.confidence, asked.seed, share
+            )
+        ]
     except InputError as error:
         return [advantage.refused(CANARIES, str(error))]
 
@@ -357,7 +380,8 @@ def _program(run: Run, protocol: Protocol | None) -> Protocol:
 
 
 def _people(run: Run) -> Population:
-    people = run.population
+    """Return the users with their labels before coins; raises InputError where a run does not have them."""
+    people = planting.as_given(run)
     if people is None:
         raise InputError(
             "this run was saved without its population: guesses cannot be held against the true labels"
@@ -369,42 +393,26 @@ def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
     return returned_by_learner(run) if LEARNER in seen.coalition.servers else None
 
 
-def _believed(
-    eta: str | Floats | Eta,
-    run: Run,
-    program: Protocol,
-    people: Population,
-    seed: int,
-    tell: Progress,
-    groups: npt.NDArray[np.int64] | None,
-    held_out: Population | None,
-) -> tuple[Eta, bool]:
+def _believed(asked: _Asked, people: Population, groups: npt.NDArray[np.int64] | None) -> tuple[Eta, bool]:
     """Return what attackers think of labels before messages, and whether it is estimated ``WITHIN`` one crowd.
 
     Clusters may be of people alike, of whom those of other clusters tell little: people outside the run are asked
     there, and in one crowd.  The users of a bag are alike by chance only.
     """
     crowd = groups is not None and not priors.several(groups)
-    alike = crowd or (groups is not None and bags_of(program, people) is None)
-    outside = _of_others(eta, run, program, people, seed, held_out) if alike else None
+    alike = crowd or (groups is not None and bags_of(asked.program, people) is None)
+    outside = _of_others(asked, people) if alike else None
     if outside is not None:
         return outside, False
-    belief = _belief(eta, run, program, people, seed, tell, groups)
-    return belief, crowd and isinstance(eta, str) and not belief.exact
+    belief = _belief(asked, people, groups)
+    return belief, crowd and isinstance(asked.eta, str) and not belief.exact
 
 
-def _belief(
-    eta: str | Floats | Eta,
-    run: Run,
-    program: Protocol,
-    people: Population,
-    seed: int,
-    tell: Progress,
-    groups: npt.NDArray[np.int64] | None,
-) -> Eta:
-    labels = program.label_count()
+def _belief(asked: _Asked, people: Population, groups: npt.NDArray[np.int64] | None) -> Eta:
+    eta, run, labels = asked.eta, asked.run, asked.program.label_count()
     if isinstance(eta, str):
-        found = priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell, groups)
+        law = run.notes.get("label_law")
+        found = priors.of_population(eta, people, labels, asked.seed, law, asked.tell, groups)
         return _telling_of_ids(found, eta, run, people)
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
@@ -412,19 +420,13 @@ def _belief(
     return Eta(priors.checked(eta, people.users, labels), "an array that was given")
 
 
-def _of_others(
-    eta: str | Floats | Eta,
-    run: Run,
-    program: Protocol,
-    people: Population,
-    seed: int,
-    others: Population | None,
-) -> Eta | None:
+def _of_others(asked: _Asked, people: Population) -> Eta | None:
     """Return P(y | x) by the labels of people who are not in the run; None where that was not asked for."""
+    eta, others = asked.eta, asked.held_out
     if others is None or not isinstance(eta, str) or eta not in ("knn", "model", "prior"):
         return None
-    found = from_others(eta, people, others, program.label_count(), seed)
-    return None if found is None else _telling_of_ids(found, eta, run, people)
+    found = from_others(eta, people, others, asked.program.label_count(), asked.seed)
+    return None if found is None else _telling_of_ids(found, eta, asked.run, people)
 
 
 def _telling_of_ids(found: Eta, eta: str, run: Run, people: Population) -> Eta:

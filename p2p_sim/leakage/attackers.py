@@ -20,11 +20,11 @@ from p2p_sim.core.faults import CHANCES, Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage.advantage import decide
-from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.learning.training import bag_training, label_assignment, metrics
 from p2p_sim.learning.training.losses import match
 from p2p_sim.observed_view import View
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.rundir.run_record import RunRecord
 
 ATTACKS = "Does label differential privacy prevent label inference attacks, 2023"

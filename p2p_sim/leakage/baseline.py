@@ -10,9 +10,9 @@ import numpy.typing as npt
 from p2p_sim.core.population import Population
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import Baseline, decide
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.attackers import released_model
 from p2p_sim.leakage.eta import Eta
-from p2p_sim.leakage.label_inference import Floats
 
 Ints = npt.NDArray[np.int64]
 

@@ -20,8 +20,8 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.leakage import intervals, one_run_epsilon
 from p2p_sim.leakage.advantage import CANARIES, SURE
+from p2p_sim.leakage.attack_results import AttackRow, Floats, ImpliedEpsilon, Interval, Least
 from p2p_sim.leakage.attackers import returned_by_learner, says
-from p2p_sim.leakage.label_inference import AttackRow, Floats, ImpliedEpsilon, Interval, Least
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.planted_canaries import Canaries
 from p2p_sim.privacy.setting import LEARNER

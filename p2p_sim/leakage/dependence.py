@@ -8,7 +8,7 @@ import numpy.typing as npt
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.network.bags import bag_numbers
 
 

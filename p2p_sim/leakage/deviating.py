@@ -15,12 +15,12 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage.advantage import decide
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.attacker_names import OPTIMAL, PRIOR, SIMPLE
 from p2p_sim.leakage.attackers import Attacker, Guesses, Knowledge, prior
-from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.accountant import profile
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.privacy.table_rows import ALL_DEVIATING
 
 HOW = "what who deviates reads of each victim in turn, drawn by the law: no run has users or servers who deviate"

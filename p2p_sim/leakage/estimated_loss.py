@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import instance_loss
+from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.instance_loss import flip_for_loss, flip_of, gain, h
-from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.leakage.nearest_neighbours import label_shares
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.bounds.bound import Figure, real, whole

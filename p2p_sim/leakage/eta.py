@@ -9,7 +9,7 @@ reads a sum of labels would count them twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,21 +21,16 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.intervals import Groups
-from p2p_sim.leakage.label_inference import Floats
-from p2p_sim.leakage.nearest_neighbours import label_shares, largest_group, scaled
+from p2p_sim.leakage.nearest_neighbours import largest_group, scaled
+from p2p_sim.leakage.neighbour_search import among_each_other, shares_of, smoothed
 from p2p_sim.learning.data.tables import listing
 from p2p_sim.privacy.bounds.bound import laws
 from p2p_sim.progress import Asked
 
 KINDS = ("knn", "model", "prior", "true")
 """What ``attack`` takes by name."""
-
-APPROXIMATE_FROM = 100_000
-"""Rows above which neighbours are searched approximately, where pynndescent is installed (extra ``leakage``)."""
-
-FEW_NEIGHBOURS = 60
-"""So many an approximate search finds well and quickly."""
 
 MODEL = "logistic-regression"
 """The model of "model"."""
@@ -46,9 +41,6 @@ SHRINKAGE = 10
 """How many users the class shares of all count as, among those of a cluster: a small one tells little by itself."""
 
 _SLACK = 1e-6
-_CHUNK = 20_000
-_FEW_COLUMNS = 8  # up to which a tree finds neighbours at once
-_FEW_ALIKE = 1000  # of a group, up to which a tree finds others beyond it quickly
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +102,6 @@ def checked(rows: Any, users: int | None = None, labels: int | None = None) -> F
         )
     found = laws("eta", found, _SLACK)
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
-
-
-def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
-    """Return the share of each of the labels 0 to ``labels`` - 1 among y (n,), n at least 1."""
-    return np.bincount(np.asarray(y, np.int64), minlength=labels) / len(y)
 
 
 def _whole(clusters: npt.NDArray[Any], groups: Groups | None) -> bool:
@@ -256,7 +243,7 @@ def nearest(
     if k > n - 1:
         raise InputError(f"neighbours = {k:,}: {n:,} users have {n - 1:,} others each; give at most so many")
     apart = np.asarray(groups, np.int64) if groups is not None and several(groups) else np.arange(n)
-    shares_among, how, most = _search(n, x.shape[1], largest_group(apart), seed, progress)
+    shares_among, how, most = among_each_other(n, x.shape[1], largest_group(apart), seed, progress)
     table, codes = scaled(x), np.asarray(y, np.int64)
     shares = from_shares(y, labels, groups, seed).rows
 
@@ -265,7 +252,7 @@ def nearest(
         if count < 1:
             return shares[who]
         found = shares_among(table[who], codes[who], apart[who], count, labels)
-        return _smoothed(found, count, shares[who])
+        return smoothed(found, count, shares[who])
 
     coarse = np.empty((n, labels))
     for half in halves(n, seed):
@@ -367,97 +354,6 @@ def halves(n: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     """Return the rows of two halves of the users, drawn by ``seed``, each ascending."""
     drawn_order = order(words(seed, stream("attack", "half", 0), 0, n))
     return np.sort(drawn_order[: n // 2]), np.sort(drawn_order[n // 2 :])
-
-
-def _smoothed(found: Floats, count: int, shares: Floats) -> Floats:
-    return np.asarray((found * count + shares) / (count + 1), np.float64)
-
-
-SharesAmong = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], Groups, int, int], Floats]
-"""From features, labels, groups, how many neighbours and how many labels there are: label shares among the nearest of
-each one who are not of her group.
-"""
-
-
-def _search(n: int, columns: int, group: int, seed: int, progress: Asked) -> tuple[SharesAmong, str, int]:
-    """Return how neighbours are found, in words too, and how many at most: by a tree where that is quick.
-
-    ``group``: users of the largest group.
-    """
-    if columns <= _FEW_COLUMNS and group <= _FEW_ALIKE:
-        return _of_places(_by_tree, seed, n), "found exactly", n
-
-    def exact(
-        x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], groups: Groups, count: int, labels: int
-    ) -> Floats:
-        return label_shares(x, y, count, groups=groups, labels=labels, progress=progress)
-
-    if n <= APPROXIMATE_FROM or group > FEW_NEIGHBOURS // 2:
-        return exact, "found exactly", n
-    if not searched_approximately(n, columns):
-        return exact, "found exactly (with the extra leakage it would be faster, and approximate)", n
-    return (
-        _of_places(_approximately, seed, FEW_NEIGHBOURS),
-        "found approximately by pynndescent",
-        FEW_NEIGHBOURS,
-    )
-
-
-def searched_approximately(n: int, columns: int) -> bool:
-    """Whether neighbours among ``n`` rows are searched approximately: of many, in many columns, if it is installed."""
-    if n <= APPROXIMATE_FROM or columns <= _FEW_COLUMNS:
-        return False
-    try:
-        import pynndescent  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-Places = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
-"""From rows: the places of the nearest ones of each, (rows, number), the row itself perhaps among them."""
-
-
-def _by_tree(x: npt.NDArray[np.float32], few: int, _seed: int) -> Places:
-    from sklearn.neighbors import NearestNeighbors
-
-    tree = NearestNeighbors(n_neighbors=few, algorithm="kd_tree").fit(x)
-    return lambda who: np.asarray(tree.kneighbors(x[who], return_distance=False), np.int64)
-
-
-def _approximately(x: npt.NDArray[np.float32], few: int, seed: int) -> Places:
-    from pynndescent import NNDescent
-
-    graph = NNDescent(x, n_neighbors=few, random_state=seed % 2**32).neighbor_graph[0]
-    return lambda who: np.asarray(graph[who], np.int64)
-
-
-def _of_places(
-    build: Callable[[npt.NDArray[np.float32], int, int], Places], seed: int, most: int
-) -> SharesAmong:
-    """Return label shares among neighbours that an index finds; users are shuffled, so that no order breaks ties."""
-
-    def shares(
-        x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], groups: Groups, count: int, labels: int
-    ) -> Floats:
-        shuffled = order(words(seed, stream("attack", "ties", 0), 0, len(y)))
-        # as many more as her group has, for they may be among them
-        few = min(count + largest_group(groups), len(y), most + 1)
-        nearest_of, codes, of = build(x[shuffled], few, seed), y[shuffled], groups[shuffled]
-        found = np.empty((len(y), labels))
-        step = max(1, _CHUNK * FEW_NEIGHBOURS // max(few, FEW_NEIGHBOURS))
-        for low in range(0, len(y), step):
-            who = np.arange(low, min(low + step, len(y)))
-            places = nearest_of(who)
-            others = (of[places] != of[who][:, None]) & (places >= 0)
-            kept = others & (np.cumsum(others, axis=1) <= count)
-            for label in range(labels):
-                found[shuffled[who], label] = ((codes[places] == label) & kept).sum(axis=1)
-        alone = found.sum(axis=1) == 0  # an approximate search may find nobody
-        found[alone] = shares_of(y, labels)
-        return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
-
-    return shares
 
 
 def calibrated(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.leakage.label_inference import Floats, Interval
+from p2p_sim.leakage.attack_results import Floats, Interval
 from p2p_sim.privacy.auditing import confidence_bounds
 
 Groups = npt.NDArray[np.int64]

@@ -18,16 +18,16 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import intervals, renyi
 from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, EPSILON, SURE, Expected, by_enumeration
+from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
-from p2p_sim.leakage.eta import shares_of
-from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.leakage.neighbour_search import shares_of
 from p2p_sim.learning.training.losses import law_of
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
 from p2p_sim.privacy.bounds.bound import Basis, Figure
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import label_noise
+from p2p_sim.privacy.registered import label_noise
 from p2p_sim.privacy.setting import LEARNER
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)

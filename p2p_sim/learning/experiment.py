@@ -15,14 +15,14 @@ import numpy.typing as npt
 from p2p_sim.backends.layout import no_graph
 from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
-from p2p_sim.core.argument_checks import check_range, check_whole
+from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
-from p2p_sim.core.population import MAX_USERS, Population, check_seed
+from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.core.unmade import SyntheticUsers, Unmade
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing, number_text
@@ -399,7 +399,7 @@ def simulate(
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
     size, drawn_by = drawn(protocol, cluster_size, share, shares, features, seed)
-    people = _synthetic(users, size, drawn_by, apart=how.get("backend") == "shards" and graph is None)
+    people = _synthetic(users, size, drawn_by, apart=how.get("backend") != "actors" and graph is None)
     further = Population.synthetic(users=_with_test(users), **drawn_by) if trains else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
@@ -449,15 +449,10 @@ def among(
 
 
 def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:
-    """Return synthetic users; ``apart``: each shard makes its own, where nobody needs their features."""
+    """Return synthetic users; ``apart``: they are made where they are needed, where nobody needs their features."""
     if not apart or drawn_by["features"]:
         return Population.synthetic(users=users, cluster_size=cluster_size, **drawn_by)
-    Population.synthetic(users=1, cluster_size=cluster_size, **drawn_by)  # wrong numbers show before the work
-    check_whole("users", users, 1, MAX_USERS)
-    shares = drawn_by["shares"]
-    how = drawn_by | {"shares": None if shares is None else tuple(shares)}
-    del how["features"]
-    return Unmade(SyntheticUsers(users, cluster_size, **how))
+    return PopulationInParts.drawn(users=users, cluster_size=cluster_size, **drawn_by)
 
 
 def drawn(

@@ -16,11 +16,11 @@ import numpy as np
 from p2p_sim.core import groups
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.population import Population
+from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import REAL
-from p2p_sim.core.unmade import Unmade
+from p2p_sim.parquet_users import ParquetUsers
 from p2p_sim.run import Run, run
-from p2p_sim.rundir.stored_users import StoredUsers
 from p2p_sim.trace.size_estimate import few
 
 _LEAST, _MOST = 128, 1 << 17
@@ -55,10 +55,10 @@ class Crowd:
         return cls(lambda users: _head(people, users, protocol), people.users, cluster, together, held=True)
 
     @classmethod
-    def stored(cls, people: Unmade) -> Crowd:
+    def stored(cls, people: PopulationInParts) -> Crowd:
         """Return the crowd of users in Parquet files, of whom the first are read."""
         origin = people.origin
-        assert isinstance(origin, StoredUsers)
+        assert isinstance(origin, ParquetUsers)
 
         def make(wanted: int) -> Population:
             some = origin.head(wanted)
@@ -74,7 +74,10 @@ class Crowd:
 
         def make(wanted: int) -> Population:
             some = min(users, wanted if wanted <= cluster else wanted // cluster * cluster)
-            return Population.synthetic(users=some, cluster_size=cluster_size, **drawn)
+            made = (
+                Population.synthetic if drawn.get("features") else PopulationInParts.drawn
+            )  # as the run itself does
+            return made(users=some, cluster_size=cluster_size, **drawn)
 
         return cls(make, users, cluster, True, apart=not drawn.get("features"))
 

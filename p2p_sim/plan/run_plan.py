@@ -331,3 +331,14 @@ def is_in_doubt(
     if users * _ON_DISK > _free(saved.folder)[0] or users * _A_USER + saved.training > memory:
         return True
     return users > _FEW and messages_of(protocol, crowd, {"faults": settings.faults}) * _A_MESSAGE > memory
+
+
+def most_bytes(protocol: Protocol, crowd: Crowd, how: dict[str, Any]) -> float:
+    """Return more bytes of memory than a run takes beside an idle process, by a look of some milliseconds.
+
+    ``how``: as ``p2p_sim.run`` takes it.  Among few users everybody is taken to write to everybody, without a look.
+    Raises what a run would raise.
+    """
+    users = crowd.users
+    messages = users**2 if users <= _FEW else messages_of(protocol, crowd, how)
+    return users * _A_USER + messages * _A_MESSAGE

@@ -19,7 +19,8 @@ from p2p_sim.privacy.composition.grouped import apart, assumption, check_group, 
 from p2p_sim.privacy.enumeration.law_finder import found_law
 from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
-from p2p_sim.privacy.registry import LawOf, known
+from p2p_sim.privacy.registered import known
+from p2p_sim.privacy.registry import LawOf
 from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.table_rows import ALL_DEVIATING, USERS
 from p2p_sim.privacy.theorems import Promise

@@ -1,17 +1,16 @@
 """The registry of accounting: one registration for each protocol class, open to everybody.
 
 A mechanism is known by what its room registers, those of this package (``privacy.mechanisms``) like anybody's own.
+What is registered is asked for in ``privacy.registered``.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -181,19 +180,8 @@ class Accounting(Generic[P]):
                 raise InputError(f"{name} = {entry!r}: must be a function of the protocol, or left out")
 
 
-_REGISTERED: dict[type[Protocol], object] = {}
-
-_SHIPPED, _ROOMS = "protocols", f"{__package__}.mechanisms"
-
-
-def _open_room(kind: type[Protocol]) -> None:
-    """Import the room of a shipped protocol, which has the name of the protocol's file, and registers itself."""
-    package, _, name = kind.__module__.rpartition(".")
-    room = f"{_ROOMS}.{name}"
-    if package != _SHIPPED or kind in _REGISTERED or room in sys.modules:
-        return
-    if importlib.util.find_spec(room) is not None:
-        importlib.import_module(room)
+REGISTERED: dict[type[Protocol], object] = {}
+"""What is registered so far; ``registered`` asks it."""
 
 
 def register(kind: type[P], accounting: Accounting[P]) -> None:
@@ -213,27 +201,15 @@ def register(kind: type[P], accounting: Accounting[P]) -> None:
         raise InputError(
             f"register({kind.__name__}, {accounting!r}): give privacy.Accounting(law=...) as the second"
         )
-    _open_room(kind)
-    if kind in _REGISTERED:
+    if kind in REGISTERED or _left_to_its_room(kind):
         raise InputError(
             f"register({kind.__name__}, ...): {kind.__module__}.{kind.__name__} is registered already; register a "
             "class once, or derive a class of your own from it and register that"
         )
-    _REGISTERED[kind] = accounting
+    REGISTERED[kind] = accounting
 
 
-def accounting(kind: type[P]) -> Accounting[P] | None:
-    """Return what is registered of a protocol class, None if nothing; what its bases registered is not about it."""
-    _open_room(kind)
-    return cast("Accounting[P] | None", _REGISTERED.get(kind))
-
-
-def known(protocol: P) -> Accounting[P]:
-    """Return what is registered of the class of a protocol, with nothing in it if nothing is."""
-    return accounting(type(protocol)) or Accounting()
-
-
-def label_noise(protocol: Protocol) -> LabelNoise | None:
-    """Return how the labels that the learner returns as ``y`` came about; None if that is not known."""
-    noise = known(protocol).noise
-    return None if noise is None else noise(protocol)
+def _left_to_its_room(kind: type[Protocol]) -> bool:
+    """Whether a protocol is a shipped one, whose room registers it, and is not doing so now."""
+    package, _, file = kind.__module__.rpartition(".")
+    return package == "protocols" and f"{__package__}.mechanisms.{file}" not in sys.modules

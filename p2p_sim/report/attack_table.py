@@ -18,8 +18,8 @@ from p2p_sim.leakage.advantage import (
     violations,
 )
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attack_results import Interval, LabelInference
 from p2p_sim.leakage.attacker_names import OPTIMAL, PRIOR
-from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal, users_at_risk
 from p2p_sim.report.figure_text import number_text

@@ -10,8 +10,8 @@ import numpy as np
 
 from p2p_sim.core.summary import down, up
 from p2p_sim.leakage import estimated_loss, instance_loss
+from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.estimated_loss import EstimatedLoss
-from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.bounds.bound import Figure, Renyi
 from p2p_sim.report import terminal

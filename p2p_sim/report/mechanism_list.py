@@ -17,7 +17,8 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import topologies
-from p2p_sim.privacy import accountant, registry
+from p2p_sim.privacy import accountant
+from p2p_sim.privacy.registered import accounting
 from p2p_sim.privacy.table_rows import TableRow, rows
 from p2p_sim.report import terminal
 
@@ -35,7 +36,7 @@ def described(kind: type[Protocol], protocol: Protocol | None, why: str = "") ->
 
     ``protocol``: one of the class, whose views are asked for; None if none can be made, and then ``why`` says so.
     """
-    registered = registry.accounting(kind)
+    registered = accounting(kind)
     return {
         "name": kind.command_name(),
         "class": catalogue.class_name(kind),

@@ -38,7 +38,7 @@ def check(name: str, option: str = "--out", endings: Collection[str] = ()) -> Pa
         raise InputError(f"{option} {name!r}: give a file in a folder that exists")
     place = Path(name)
     path, there = _find(place, f"{option} {name!r}")
-    _check_no_file_of_a_run(path, f"{option} {name!r}")
+    _check_no_file_of_ours(path, f"{option} {name!r}")
     suffix = path.suffix.lower()
     if endings and suffix and suffix not in endings and there is not None and stat.S_ISREG(there.st_mode):
         raise InputError(
@@ -72,12 +72,17 @@ def _same_file(one: str, other: str) -> bool:
         return False
 
 
-def _check_no_file_of_a_run(path: Path, shown: str) -> None:
+def _check_no_file_of_ours(path: Path, shown: str) -> None:
     from p2p_sim.rundir.run_directory import run_that_owns
+    from p2p_sim.rundir.sweep_files import sweep_that_owns
 
-    run = None if _is_open_file(path) else run_that_owns(path)
-    if run is not None:
-        raise InputError(f"{shown} belongs to the run {str(run)!r}: it is not replaced; give another name")
+    if _is_open_file(path):
+        return
+    for what, owner in (("run", run_that_owns(path)), ("sweep", sweep_that_owns(path))):
+        if owner is not None:
+            raise InputError(
+                f"{shown} belongs to the {what} {str(owner)!r}: it is not replaced; give another name"
+            )
 
 
 def is_stdout(place: Path) -> bool:

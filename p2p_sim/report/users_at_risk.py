@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.label_inference import PerUser
+from p2p_sim.leakage.attack_results import PerUser
 from p2p_sim.report import output_files
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, style

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import check_usable
 
 MOST_BYTES = 1 << 27
 """Bytes of the largest JSON file that is read: what a trace of some 400,000 files notes."""
@@ -38,7 +39,7 @@ def find(root: Path, name: str, advice: str = RESTORE) -> Path | None:
     ``name``: its path below the folder, with slashes.  Raises InputError for anything but a regular file, and for a
     link on the way to it; the folder itself may be one.
     """
-    place = root
+    place = check_usable(root)
     parts = name.split("/")
     for part in parts:
         place /= part

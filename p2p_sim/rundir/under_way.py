@@ -17,6 +17,7 @@ from typing import Any
 
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.errors import InputError, StorageError
+from p2p_sim.core.paths import check_usable
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, file_lock, integrity, permissions, regular_files
 
@@ -30,18 +31,24 @@ _AGAIN = "run the protocol again"
 
 
 def asked(
-    protocol: Protocol, options: Mapping[str, Any], origin: str, files: Iterable[Path], environment: Iterable[str]
-) -> dict[str, Any]:  # fmt: skip
+    protocol: Protocol,
+    options: Mapping[str, Any],
+    origin: str,
+    files: Iterable[Path],
+    environment: Iterable[str],
+    contents: Mapping[str, str],
+) -> dict[str, Any]:
     """Return what is asked of a run, as JSON values: what must be the same when it goes on.
 
     ``options``: of the command; ``origin``: where the seed came from; ``files``: that it reads; ``environment``: names
-    of variables that decide what it reads.  Raises InputError for a file that cannot be read.
+    of variables that decide what it reads; ``contents``: SHA-256 of what else it reads.  Raises InputError
+    for a file that cannot be read.
     """
     return {
         "format": FORMAT, "protocol": f"{type(protocol).__module__}:{type(protocol).__name__}",
         "options": dict(options), "seed_source": origin, "folder": _here(),
         "versions": code_versions.versions(protocol), "code": code_fingerprint.sources(protocol),
-        "files": {str(file): _sha256(file) for file in files},
+        "files": {str(file): _sha256(file) for file in files} | dict(contents),
         "environment": {name: os.environ.get(name, "") for name in environment},
     }  # fmt: skip
 
@@ -83,6 +90,7 @@ def find(path: Path) -> Path:
 
     Raises InputError if there is none, or several.
     """
+    check_usable(path)
     if os.path.lexists(path / ASKED):
         return path
     pattern = f"{glob.escape(path.name)}{PARTIAL}*"

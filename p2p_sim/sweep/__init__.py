@@ -11,7 +11,7 @@ from p2p_sim.progress import Asked, reporter_of, showing
 
 @showing
 def sweep(
-    plan: str | Path | Mapping[str, Any],
+    grid: str | Path | Mapping[str, Any],
     *,
     out: str | Path | None = None,
     workers: int | None = None,
@@ -20,20 +20,21 @@ def sweep(
 ) -> Any:
     """Make every run of a grid once, and return one table of all, a pandas DataFrame with a row for each run.
 
-    ``plan``: a TOML file, or a mapping with the same keys; docs/sweeps.md has them.  ``out``: the sweep's folder;
+    ``grid``: a TOML file, or a mapping with the same keys; docs/sweeps.md has them.  ``out``: the sweep's folder;
     None: ``sweeps/NAME`` for a file ``NAME.toml``, and a new ``sweeps/sweep-1``, ``-2``, ... for a mapping.  Where it
     has runs of the same sweep, these are not made again.  ``workers``: how many processes make runs at the same time;
-    None: one for each processor.  ``address``: host:port of a Ray cluster, whose processors make them instead.
+    None: one for each processor.  ``address``: host:port of a Ray cluster, whose processors make them instead; None:
+    that of RAY_ADDRESS, where there is one and no workers are given.
     ``progress``: as in ``p2p_sim.run``.  No figure depends on workers, address or order.
 
     Columns: ``run`` (its number), ``setting`` (the same for runs that differ in seeds alone), ``status`` ("made" or
     "failed"), those of ``p2p_sim.evaluate``, settings that are given, ``promise[...]``, ``rounds``, ``digest``, and
     ``error``, why a run failed.  The table is in the folder too, as table.parquet and table.csv.
 
-    Raises InputError for a plan that is wrong, and for a folder of another sweep, or of other code or examples;
+    Raises InputError for a grid that is wrong, and for a folder of another sweep, or of other code or examples;
     RunLostError where no worker begins.
     """
     from p2p_sim.sweep import sweeping
 
     tell = reporter_of(progress)
-    return sweeping.made(plan, out=out, workers=workers, address=address, tell=tell).table
+    return sweeping.made(grid, out=out, workers=workers, address=address, tell=tell).table

@@ -18,10 +18,8 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files
 from p2p_sim.rundir import file_lock, regular_files
+from p2p_sim.rundir.sweep_files import RUNS, SWEEP
 
-SWEEP, RUNS = "sweep.json", "runs.jsonl"
-TABLE, TABLE_CSV = "table.parquet", "table.csv"
-FILES = (SWEEP, RUNS, TABLE, TABLE_CSV)
 FORMAT = 1
 _KEPT = {
     "format": int,

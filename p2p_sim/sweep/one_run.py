@@ -1,4 +1,4 @@
-"""One run of a sweep: what it is, as JSON values, and the row of the table that making it gives.
+"""One run of a sweep: what it is, as JSON values, and what the table says of it before it is made.
 
 A run holds ``protocol`` (a name, or ``module:Class``), its ``parameters``, ``settings`` by the names of
 ``sweep.settings``, and perhaps a ``promise`` that decides one more parameter.
@@ -7,19 +7,17 @@ A run holds ``protocol`` (a name, or ``module:Class``), its ``parameters``, ``se
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim import catalogue
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.report.delta import DELTA
 from p2p_sim.rundir.run_directory import from_json
 from p2p_sim.sweep.settings import SEEDS, reading_of
 
 if TYPE_CHECKING:
-    from p2p_sim.core.population import Population
     from p2p_sim.learning.data.datasets import Dataset
 
 OneRun = Mapping[str, Any]
@@ -31,9 +29,6 @@ _START = 0.25
 _OF_A_ROW = ("data", "users", "clusters", "faults", "model", "seed", "split_seed", "delta", "views")
 """Settings that a row tells in columns of its own."""
 
-_KEPT = 2  # data sets that a process holds
-_FIGURES = 4096  # settings whose figures it holds
-
 
 def protocol_of(run: OneRun, value: float | None = None) -> Protocol:
     """Return the protocol of a run; raises InputError.
@@ -44,7 +39,7 @@ def protocol_of(run: OneRun, value: float | None = None) -> Protocol:
     if promise is not None:
         start = promise["between"][0] if "between" in promise else _START
         decided = {promise["vary"]: start if value is None else value}
-    return catalogue.named(run["protocol"])(**_parameters(run), **decided)
+    return catalogue.named(run["protocol"])(**parameters_of(run), **decided)
 
 
 def trial_of(run: OneRun) -> str:
@@ -80,7 +75,7 @@ def read(run: OneRun, protocol: Protocol, tell: Progress | None = None) -> Datas
 def columns_of(run: OneRun) -> Row:
     """Return what the table says of a run, whether it was made or failed."""
     settings, promise = run["settings"], run.get("promise")
-    given = {name: value for name, value in _parameters(run).items() if value is not None}
+    given = {name: value for name, value in parameters_of(run).items() if value is not None}
     found: Row = {"protocol": _command_name(run["protocol"])}
     found |= {f"parameter[{name}]": _plain(value) for name, value in given.items()}
     found |= {name: _plain(value) for name, value in settings.items() if name != "views"}
@@ -88,7 +83,7 @@ def columns_of(run: OneRun) -> Row:
         "data": settings.get("data", "synthetic"),
         "split_seed": settings.get("split_seed", settings["seed"]),
     }
-    found["delta"] = _delta(run)
+    found["delta"] = delta_of(run)
     if promise is not None:
         found |= {
             "promise[epsilon_nats]": promise["epsilon"], "promise[delta]": promise["delta"],
@@ -97,134 +92,14 @@ def columns_of(run: OneRun) -> Row:
     return found
 
 
-def _clusters_of(run: OneRun) -> str:
-    """Return what is the same for runs of one setting whose users have the same clusters, and so the same figures."""
-    settings = run["settings"]
-    drawn = (
-        "graph" in settings or "features" in settings or ("data" in settings and "split_seed" not in settings)
-    )
-    return json.dumps([trial_of(run), settings.get("split_seed"), settings["seed"] if drawn else None])
-
-
-class Maker:
-    """Makes runs one after another, and keeps what several of them need: examples, calibrated values, figures.
-
-    A row depends on its run alone, not on what was made before.
-    """
-
-    def __init__(self) -> None:
-        self._examples: dict[str, tuple[Dataset, dict[str, str]]] = {}
-        self._calibrated: dict[str, tuple[float, Row]] = {}
-        self._privacy: dict[str, Row] = {}
-
-    def row(self, run: OneRun, content: str | None) -> Row:
-        """Make a run, and return its row; ``content``: the SHA-256 of its examples.
-
-        Raises whatever the run raises, and InputError where the examples here are others.
-        """
-        from p2p_sim.evaluate import privacy_of, row_of
-        from p2p_sim.learning import experiment
-
-        settings, protocol = run["settings"], protocol_of(run)
-        data, of_what = self._read(run, protocol, content)
-        promised: Row = {}
-        if "promise" in run:
-            value, promised = self._calibrate(run, protocol, data)
-            protocol = protocol_of(run, value)
-        how = _options(settings, "graph", "seed", "faults", "crypto", "model")
-        how["threads"] = 1  # each processor has a worker of its own
-        if data is None:
-            people = _options(settings, "cluster_size", "share", "shares", "features")
-            done = experiment.simulate(protocol, settings["users"], **people, **how, progress=False)
-        else:
-            among = _options(settings, "clusters", "test", "split_seed")
-            done = experiment.learn(protocol, data, **among, **how, progress=False).run
-        model = settings.get("model", experiment.DEFAULT_MODEL)
-        key = _clusters_of(run)
-        if key not in self._privacy:
-            if len(self._privacy) >= _FIGURES:
-                self._privacy.clear()
-            self._privacy[key] = privacy_of(protocol, done, _delta(run), settings.get("views"))
-        found = row_of(protocol, done, of_what, self._privacy[key], model=model, delta=_delta(run))
-        rounds = 1 + max((number for (_, number), count in done.counts.items() if count.messages), default=-1)
-        return columns_of(run) | found | promised | {"rounds": rounds, "digest": done.digest}
-
-    def _read(
-        self, run: OneRun, protocol: Protocol, content: str | None
-    ) -> tuple[Dataset | None, dict[str, str]]:
-        """Return the examples of a run, and what a row says of them."""
-        key = examples_of(run, protocol)
-        if key is None:
-            return None, {"examples": "made up", "content": ""}
-        if key not in self._examples:
-            while len(self._examples) >= _KEPT:
-                del self._examples[next(iter(self._examples))]
-            data = read(run, protocol)
-            self._examples[key] = data, {"examples": data.fidelity(), "content": data.content()}
-        data, of_what = self._examples[key]
-        if of_what["content"] != content:
-            raise InputError(
-                f"data {run['settings']['data']!r}: this process reads other examples than the sweep began with "
-                f"(SHA-256 {of_what['content'][:12]}, not {str(content)[:12]}): give every machine the same"
-            )
-        return data, of_what
-
-    def _calibrate(self, run: OneRun, protocol: Protocol, data: Dataset | None) -> tuple[float, Row]:
-        """Return the value that keeps the promise of a run among its users, and what a row says of it."""
-        settings, promise, key = run["settings"], run["promise"], _clusters_of(run)
-        if key not in self._calibrated:
-            from p2p_sim import privacy
-
-            found = privacy.calibrate(
-                type(protocol), **_options(promise, "vary", "view", "epsilon", "delta", "between"),
-                population=_people(run, protocol, data), faults=settings.get("faults"), progress=False,
-                **_parameters(run),
-            )  # fmt: skip
-            told = {"promise[achieved_nats]": found.achieved.upper, "promise[basis]": found.profile.basis}
-            self._calibrated[key] = found.value, told
-        return self._calibrated[key]
-
-
-def _people(run: OneRun, protocol: Protocol, data: Dataset | None) -> Population:
-    """Return the users among whom a run will take place, as ``experiment`` makes them."""
-    from p2p_sim.core.population import Population
-    from p2p_sim.learning import experiment
-
-    settings = run["settings"]
-    seed, graph = settings["seed"], settings.get("graph")
-    if data is None:
-        size = settings.get("cluster_size")
-        if size is None and experiment.clusters_matter(protocol):
-            size = experiment.SYNTHETIC_CLUSTER
-        people = Population.synthetic(
-            users=settings["users"], cluster_size=size, labels=protocol.label_count(), seed=seed
-        )
-        return experiment.join(protocol, people, graph, seed)[0]
-    split = settings.get("split_seed", seed)
-    found = experiment.gather(protocol, data, **_options(settings, "clusters", "test"), seed=split)
-    joined = experiment.join(
-        protocol, found.population, graph, seed, rows=found.rows, total=data.rows_in_file
-    )
-    return joined[0]
-
-
-def _parameters(run: OneRun) -> dict[str, Any]:
+def parameters_of(run: OneRun) -> dict[str, Any]:
+    """Return the parameters of the protocol of a run that are given."""
     return {name: from_json(value) for name, value in run["parameters"].items()}
 
 
-def _delta(run: OneRun) -> float:
+def delta_of(run: OneRun) -> float:
     """Return the delta of a row's epsilons: of its promise, unless another is asked for."""
     return float(run["settings"].get("delta", run.get("promise", {}).get("delta", DELTA)))
-
-
-def _options(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return those of some settings that are given."""
-    read: dict[str, Callable[[Any], Any]] = {"between": tuple}
-    return {name: read.get(name, _same)(settings[name]) for name in names if name in settings}
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _command_name(protocol: str) -> str:

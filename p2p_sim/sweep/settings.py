@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ PROTOCOL, PROMISE, GRID = "protocol", "promise", "grid"
 DATA: dict[str, type] = {
     "data": str, "label": str, "cluster_column": str, "clusters": int, "test": float, "split_seed": int,
     "missing": str, "decimal": str, "separator": str, "encoding": str, "header": bool,
+    "sample": int, "hashed": int,
 }  # fmt: skip
-"""Settings of runs on real data; those in the second line say how a file is read."""
+"""Settings of runs on real data; those from the second line on say how a file is read."""
 
 DATA_LISTS: dict[str, type] = {
     "positive": str,
@@ -92,7 +94,7 @@ def checked(name: str, value: Any, kind: type, where: str) -> Any:
 def reading_of(run: Mapping[str, Any]) -> Reading:
     """Return how a run's file is to be read; raises InputError."""
     said: dict[str, Any] = {}
-    for name in ("missing", "decimal", "separator", "encoding", "header", "drop", "numeric", "categorical"):
+    for name in (each.name for each in fields(Reading)):
         if name in run:
             said[name] = tuple(run[name]) if name in DATA_LISTS else run[name]
     return Reading(**said)

@@ -1,30 +1,37 @@
-"""Makes the runs of a plan that are not made yet, and the table of all."""
+"""Makes the runs of a sweep that are not made yet, and the table of all."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from p2p_sim import catalogue
+from p2p_sim.backends.settings import address_of
 from p2p_sim.check import quick
 from p2p_sim.core import code_fingerprint
-from p2p_sim.core.argument_checks import check_whole, path_of
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import path_of
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
-from p2p_sim.sweep import folder, plan, table
+from p2p_sim.network.room import memory
+from p2p_sim.rundir import sweep_files
+from p2p_sim.sweep import folder, grids, table
 from p2p_sim.sweep.folder import SweepFolder
+from p2p_sim.sweep.grids import Grids
+from p2p_sim.sweep.memory import Extent, need_of
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
-from p2p_sim.sweep.plan import Plan
 from p2p_sim.sweep.processes import Processes, Workers
 
 SWEEPS = "sweeps"
@@ -32,6 +39,9 @@ SWEEPS = "sweeps"
 
 _LIBRARIES = ("scipy", "scikit-learn", "pandas")
 """Packages that rows depend on, beside those that decide the bits of a run."""
+
+_A_PROCESSOR = 1 << 30
+"""Bytes of memory that a cluster is taken to have for each of its processors without a look."""
 
 _SHOWN = 3
 _TRIES = 2  # of a run whose worker is lost
@@ -46,7 +56,7 @@ class Swept:
     count: int
     before: int
 
-    files = (folder.TABLE, folder.TABLE_CSV)
+    files = (sweep_files.TABLE, sweep_files.TABLE_CSV)
 
     @property
     def failed(self) -> int:
@@ -65,31 +75,32 @@ def made(
 ) -> Swept:
     """Make a sweep; see ``p2p_sim.sweep``.  ``say``: told how many runs there are, before any is made."""
     report = tell or _silent
-    if workers is not None:
+    if workers is None:
+        address = address_of(address)
+    else:
         check_whole("workers", workers)
         if address is not None:
             raise InputError(
                 "workers and address are both given: a cluster has as many as it has processors; leave workers out"
             )
-    asked = plan.read(given)
+    asked = grids.read(given)
     place = _place(asked, out)
     folder.check(place)
     if say is not None:
         say(f"{place}: {counted(asked.count, 'run')}")
     report(f"checking {asked.count:,} runs", 0, 0)
-    examples, protocols = plan.check(asked, report)
+    examples, protocols = grids.check(asked, report)
     _check_in_small_worlds(protocols)
+    contents, extents = _read(examples, report)
     about = {
         "source": asked.source,
         "runs": asked.count,
         "grids": json.loads(json.dumps(asked.grids)),
         "code": _code(protocols),
-        "examples": _contents(examples, report),
+        "examples": contents,
     }
     with folder.held(place) as kept:
-        if kept.about is None:
-            kept.begin(about)
-        else:
+        if kept.about is not None:
             _check_same(kept, asked, about)
         before = len(kept.done)
         left = asked.count - before
@@ -97,8 +108,11 @@ def made(
             say(f"{before:,} of them were there already")
         try:
             if left:
-                with _workers(min(left, workers or cores()), address, left) as hands:
-                    _make(asked, kept, hands, about["examples"], report)
+                fresh = _fresh(asked, kept.done)
+                with _workers(fresh, extents, min(left, workers or cores()), address, left, say) as hands:
+                    if kept.about is None:  # not before: a sweep that cannot be made leaves nothing
+                        kept.begin(about)
+                    _make(asked, kept, hands, contents, report)
         except KeyboardInterrupt:
             if say is not None:
                 say(
@@ -110,7 +124,7 @@ def made(
     return Swept(place, whole, asked.count, before)
 
 
-def _place(asked: Plan, out: str | Path | None) -> Path:
+def _place(asked: Grids, out: str | Path | None) -> Path:
     """Return the folder of a sweep."""
     if out is not None:
         return path_of("out", out)
@@ -137,17 +151,22 @@ def _code(protocols: Sequence[Protocol]) -> dict[str, str]:
     return found | {name: metadata.version(name) for name in _LIBRARIES}
 
 
-def _contents(examples: Mapping[str, OneRun], report: Progress) -> dict[str, str]:
-    """Read every set of examples once, and return its SHA-256; raises InputError for one that cannot be read."""
-    found = {}
+def _read(examples: Mapping[str, OneRun], report: Progress) -> tuple[dict[str, str], dict[str, Extent]]:
+    """Read every set of examples once, and return its SHA-256 and its extent.
+
+    Raises InputError for one that cannot be read.
+    """
+    contents, extents = {}, {}
     for key, run in examples.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the workers say it
-            found[key] = read(run, protocol_of(run), report).content()
-    return found
+            data = read(run, protocol_of(run), report)
+        clusters = 0 if data.cluster is None else len(np.unique(data.cluster))
+        contents[key], extents[key] = data.content(), Extent(len(data.y), len(data.features), clusters)
+    return contents, extents
 
 
-def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> None:
+def _check_same(kept: SweepFolder, asked: Grids, about: Mapping[str, Any]) -> None:
     """Check that a folder's sweep is the one that is asked for; raises InputError that names what changed."""
     then = kept.about or {}
     changes = asked.changes(then["grids"])
@@ -164,20 +183,40 @@ def _check_same(kept: SweepFolder, asked: Plan, about: Mapping[str, Any]) -> Non
         )
 
 
-def _workers(count: int, address: str | None, left: int) -> AbstractContextManager[Workers]:
-    if address is None:
-        return Processes(count)
-    from p2p_sim.backends import ray_workers
+def _fresh(asked: Grids, done: set[int]) -> Iterator[tuple[int, OneRun]]:
+    """Yield the runs that are not made yet, with their numbers."""
+    return ((index, run) for index, run in enumerate(asked.runs()) if index not in done)
 
-    return ray_workers.workers(address, "p2p_sim.sweep.worker:Worker", left)
+
+def _workers(
+    fresh: Iterable[tuple[int, OneRun]],
+    extents: Mapping[str, Extent],
+    wanted: int,
+    address: str | None,
+    left: int,
+    say: Callable[[str], None] | None,
+) -> AbstractContextManager[Workers]:
+    """Return what makes runs, as many at the same time as memory holds; raises InputError if it does not hold one."""
+    if address is not None:
+        from p2p_sim.backends import ray_workers
+        from p2p_sim.sweep.worker import Worker
+
+        need = need_of(fresh, extents, _A_PROCESSOR)
+        return ray_workers.workers(address, Worker, left, need.nbytes)
+    room = memory()
+    need = need_of(fresh, extents, room // wanted)
+    fit = need.fitting(wanted, room)
+    if say is not None and fit < wanted:
+        say(need.told(fit, wanted, room))
+    return Processes(fit)
 
 
 def _make(
-    asked: Plan, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
+    asked: Grids, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
 ) -> None:
     """Have all runs made that are not there; one whose worker is lost is given to another one once."""
     done = kept.done
-    fresh = ((index, run) for index, run in enumerate(asked.runs()) if index not in done)
+    fresh = _fresh(asked, done)
     lost: deque[tuple[int, OneRun]] = deque()
     making: dict[int, OneRun] = {}
     tries: Counter[int] = Counter()

@@ -6,29 +6,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.report import output_files
-from p2p_sim.sweep.folder import TABLE, TABLE_CSV, SweepFolder
+from p2p_sim.rundir.sweep_files import TABLE, TABLE_CSV
+from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.one_run import Row, columns_of, trial_of
 from p2p_sim.sweep.settings import SEEDS
 
 if TYPE_CHECKING:
-    from p2p_sim.sweep.plan import Plan
+    from p2p_sim.sweep.grids import Grids
 
 MADE, FAILED = "made", "failed"
 
 
-def written(plan: Plan, folder: SweepFolder) -> Any:
+def written(grids: Grids, folder: SweepFolder) -> Any:
     """Return the table, and write it into the sweep's folder, as Parquet and as CSV; raises InputError."""
-    found = _frame(_rows(plan, folder))
+    found = _frame(_rows(grids, folder))
     output_files.write(folder.path / TABLE, found.to_parquet(index=False), private=True)  # it tells seeds
     text = found.to_csv(index=False, lineterminator="\n")
     output_files.write(folder.path / TABLE_CSV, text, private=True)
     return found
 
 
-def _rows(plan: Plan, folder: SweepFolder) -> Iterator[Row]:
-    """Yield the rows in the order of the plan."""
+def _rows(grids: Grids, folder: SweepFolder) -> Iterator[Row]:
+    """Yield the rows in the order of the grids."""
     settings: dict[str, int] = {}
-    for index, run in enumerate(plan.runs()):
+    for index, run in enumerate(grids.runs()):
         answer = folder.answer(index)
         setting = settings.setdefault(trial_of(run), len(settings))
         status = MADE if "row" in answer else FAILED

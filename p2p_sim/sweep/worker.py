@@ -24,7 +24,7 @@ class Worker:
     """Makes runs that come as JSON, and says as JSON what came of each."""
 
     def __init__(self) -> None:
-        from p2p_sim.sweep.one_run import Maker
+        from p2p_sim.sweep.maker import Maker
 
         self._maker = Maker()
 

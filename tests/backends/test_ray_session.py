@@ -58,7 +58,6 @@ def alive(process: int) -> bool:
 
 def test_a_run_starts_and_ends_its_own_ray_and_keeps_stdout_clean() -> None:
     elsewhere = {
-        "RAY_ADDRESS": "ray://127.0.0.1:1",
         "RAY_JOB_CONFIG_JSON_ENV_VAR": "{",
         "RAY_START_HOOK": "no.such",
     }
@@ -79,7 +78,7 @@ def test_interrupting_ends_ray_and_leaves_no_folder(how: signal.Signals) -> None
         "from p2p_sim.backends import ray_site\n"
         "from p2p_sim.backends import ray_session\n"
         "def fetch(*given):\n"
-        "    print('up', ray_session._own[0]._folder, flush=True)\n"
+        "    print('up', ray_session._watched[0]._folder, flush=True)\n"
         "    import time; time.sleep(600)\n"
         "ray_site.fetch = fetch\n" + RUN.format("")
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from p2p_sim.backends import ray_metrics, speeds
+from p2p_sim.backends import speeds
 from p2p_sim.backends.speeds import Speeds, rate
 from p2p_sim.core.site import SiteReport
 from p2p_sim.progress import Pace
@@ -62,9 +62,9 @@ def test_counters_for_prometheus(monkeypatch: pytest.MonkeyPatch) -> None:
 
         observe = inc
 
-    monkeypatch.setattr(ray_metrics, "Counter", Metric)
-    monkeypatch.setattr(ray_metrics, "Histogram", Metric)
-    ray_metrics.counters("PeerToPeer")("user", 30, 0.5)
+    monkeypatch.setattr("ray.util.metrics.Counter", Metric)
+    monkeypatch.setattr("ray.util.metrics.Histogram", Metric)
+    speeds.counters("PeerToPeer")("user", 30, 0.5)
     tags = {"protocol": "PeerToPeer", "role": "user"}
     assert said == [
         ("p2p_sim_messages_total", 30, tags), ("p2p_sim_rounds_total", 1, tags), ("p2p_sim_round_seconds", 0.5, tags),

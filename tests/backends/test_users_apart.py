@@ -12,10 +12,10 @@ import pytest
 from pyarrow import parquet
 
 import p2p_sim
-from p2p_sim import InputError, Population
+from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.core.unmade import SyntheticUsers, Unmade
-from p2p_sim.rundir import parquet_columns, stored_users
+from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
+from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.contract.test_battery import equal
@@ -47,7 +47,7 @@ def in_memory(people: Population) -> bool:
 )
 def test_synthetic_users_are_those_of_one_process(users: int, cluster: int | None) -> None:
     whole = Population.synthetic(users=users, cluster_size=cluster, seed=5)
-    apart = Unmade(SyntheticUsers(users, cluster, seed=5))
+    apart = PopulationInParts(SyntheticUsers(users, cluster, seed=5))
     assert (apart.hash, apart.users, apart.labels) == (whole.hash, users, 2)
     assert apart.sizes.tolist() == whole.sizes.tolist()
     for low, high in ((0, 0), (0, 1), (13, 700), (999, 1000)):
@@ -76,7 +76,7 @@ CLUSTERS = np.sort(np.random.default_rng(1).integers(0, 40, 1000)) * 3
 def test_users_in_files_are_those_of_one_process(tmp_path: Path) -> None:
     folder, whole = written(tmp_path, CLUSTERS)
     for place in (str(folder), f"file://{folder}"):
-        apart = stored_users.population(place, label="label", cluster="group")
+        apart = parquet_users.population(place, label="label", cluster="group")
         assert apart.hash == whole.hash
         assert not in_memory(apart)
         here = p2p_sim.run(PeerToPeer(0.1), whole, seed=1)
@@ -85,27 +85,27 @@ def test_users_in_files_are_those_of_one_process(tmp_path: Path) -> None:
 
 def test_files_that_hold_no_users_are_refused(tmp_path: Path) -> None:
     folder, _ = written(tmp_path / "mixed", CLUSTERS[::-1].copy())
-    mixed = stored_users.population(folder, label="label", cluster="group")
+    mixed = parquet_users.population(folder, label="label", cluster="group")
     with pytest.raises(InputError, match="not sorted by 'group'"):
         mixed.hash  # noqa: B018
     with pytest.raises(InputError, match="has no column 'y'; it has label, group"):
-        stored_users.population(folder)
+        parquet_users.population(folder)
     with pytest.raises(InputError, match=r"cannot be read .*there is nothing at"):
-        stored_users.population(tmp_path / "nowhere")
+        parquet_users.population(tmp_path / "nowhere")
     with pytest.raises(InputError, match="no such kind of place"):
-        stored_users.population("moon://bucket/users.parquet")
+        parquet_users.population("moon://bucket/users.parquet")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"folder without \.parquet files"):
-        stored_users.population(tmp_path / "empty")
+        parquet_users.population(tmp_path / "empty")
     with pytest.raises(InputError, match="population = ''"):
-        stored_users.population("")  # an unset variable of a shell, not the folder that one stands in
+        parquet_users.population("")  # an unset variable of a shell, not the folder that one stands in
     parquet_file = tmp_path / "holes.parquet"
     parquet.write_table(pyarrow.table({"y": pyarrow.array([None, True, False])}), parquet_file)
     with pytest.raises(InputError, match=r"column 'y' .* has missing values .*: fill them in, or leave"):
-        stored_users.population(parquet_file).hash  # noqa: B018
+        parquet_users.population(parquet_file).hash  # noqa: B018
     (tmp_path / "text.parquet").write_text("no Parquet file")
     with pytest.raises(InputError, match="is no Parquet file"):
-        stored_users.population(tmp_path / "text.parquet")
+        parquet_users.population(tmp_path / "text.parquet")
 
 
 ray = pytest.mark.usefixtures("ray_session")
@@ -115,7 +115,7 @@ ray = pytest.mark.usefixtures("ray_session")
 @ray
 @pytest.mark.parametrize("protocol", [PeerToPeer(0.1, 0.5), Keeping(), EncryptedShuffle(0.2)], ids=repr)
 def test_shards_make_their_users_and_write_their_outputs(protocol: Any, tmp_path: Path) -> None:
-    apart = Unmade(SyntheticUsers(701, 50, seed=5))
+    apart = PopulationInParts(SyntheticUsers(701, 50, seed=5))
     here = p2p_sim.run(protocol, Population.synthetic(users=701, cluster_size=50, seed=5), seed=3)
     how: dict[str, Any] = {"backend": "shards", "shards": 3, "seed": 3, "trace": "full", "costs": True}
     there = p2p_sim.run(protocol, apart, **how, out=tmp_path / "run")
@@ -137,9 +137,9 @@ def test_shards_make_their_users_and_write_their_outputs(protocol: Any, tmp_path
 @ray
 def test_nobody_but_the_shards_reads_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, whole = written(tmp_path / "users", CLUSTERS)
-    apart = stored_users.population(folder, label="label", cluster="group")
+    apart = parquet_users.population(folder, label="label", cluster="group")
     here = p2p_sim.run(PeerToPeer(0.1), whole, seed=1)
-    monkeypatch.setattr(stored_users.StoredUsers, "_read", None)  # in this process alone
+    monkeypatch.setattr(parquet_users.ParquetUsers, "_read", None)  # in this process alone
     there = p2p_sim.run(PeerToPeer(0.1), apart, seed=1, backend="shards", shards=2)
     assert there.digest == here.digest
 
@@ -148,7 +148,7 @@ def test_nobody_but_the_shards_reads_the_files(tmp_path: Path, monkeypatch: pyte
 @ray
 def test_a_path_that_shards_do_not_see(tmp_path: Path) -> None:
     folder, _ = written(tmp_path, CLUSTERS)
-    apart = stored_users.population(folder, label="label", cluster="group")
+    apart = parquet_users.population(folder, label="label", cluster="group")
     apart.look(lambda origin: [origin.look(0, origin.users)])
     for file in folder.iterdir():
         file.unlink()

@@ -6,28 +6,40 @@ import pytest
 
 from benchmarks import scaling
 
+TRUE = {"start": 0.1, "user": 3e-8, "worker": 0.02, "byte": 1e-9, "scattered": 5e-9}
+
 
 def made(users: int, workers: int, clusters: str) -> scaling.Row:
-    """Return a row of a machine with two cores, of which the model is true."""
-    told = scaling.row("shards", users, workers, clusters, [scaling.Cost(0.0, 0.0)], 2)
-    given = scaling.features("shards", users, workers, told["at_once"], told["crossing"])
-    return told | {"wall_seconds": sum(a * b for a, b in zip((0.1, 0.02, 3e-8, 2e-8), given, strict=True))}
+    """Return a row of a machine with two cores, of which the model is true, and whose clock is disturbed."""
+    row = scaling.setting("shards", users, workers, clusters, 2)
+    cpu = sum(a * b for a, b in zip(TRUE.values(), scaling.features(row), strict=True))
+    costs = [scaling.Cost(cpu, busy * cpu / row["at_once"]) for busy in (1.0, 3.0, 2.0)]
+    return scaling.with_costs(row, costs)
 
 
 def test_the_model_finds_what_is_true_and_predicts_it():
     users = (10**6, 2 * 10**6, 4 * 10**6)
     rows = [made(n, w, c) for n in users for w in scaling.WORKERS for c in ("contiguous", "scattered")]
     model = scaling.fitted("shards", rows)
-    assert list(model["coefficients"].values()) == pytest.approx([0.1, 0.02, 3e-8, 2e-8], rel=0.01)
+    assert model["coefficients"] == pytest.approx(TRUE, rel=0.01)
     assert max(map(abs, model["held_out_errors"])) < 0.01
     assert model["predicted_for"] == "1e+09 users, 100 nodes, 200 shards"
-    assert model["predicted_seconds"]["contiguous"] == pytest.approx(0.1 + 200 * 0.02 + 5e6 * 3e-8, abs=0.1)
-    strong, weak, four = (
-        row["wall_ratio"] for row in scaling.scaling("shards", rows) if row["clusters"] == "contiguous"
-    )
-    assert strong == pytest.approx((0.14 + 0.06) / (0.12 + 0.12), abs=1e-3)
-    assert weak == pytest.approx((0.14 + 0.06) / (0.12 + 0.06), abs=1e-3)
-    assert four == pytest.approx((0.18 + 0.06) / (0.12 + 0.12), abs=1e-3)
+    alone, users_there = 0.1 + 199 * 0.02, 1e9 * 3e-8 / 200
+    crossed = 1e9 * 5e-9 / 200 + 18e9 * 1e-9 / 200 + 18e9 / 100 / 1.25e9
+    assert model["predicted_seconds"]["contiguous"] == pytest.approx(alone + users_there, abs=0.1)
+    assert model["predicted_seconds"]["scattered"] == pytest.approx(alone + users_there + crossed, abs=0.1)
+    strong, weak, four = (row for row in scaling.scaling("shards", rows) if row["clusters"] == "contiguous")
+    assert strong["cpu_per_user_ratio"] == pytest.approx((0.12 + 0.12) / (0.1 + 0.12), abs=1e-3)
+    assert strong["wall_ratio"] == pytest.approx(strong["cpu_per_user_ratio"] / 2, abs=1e-3)
+    assert weak["wall_ratio"] == pytest.approx((0.12 + 0.12) / 2 / (0.1 + 0.06), abs=1e-3)
+    assert weak["cpu_per_user_ratio"] == pytest.approx((0.12 + 0.12) / 2 / (0.1 + 0.06), abs=1e-3)
+    assert four["cpu_per_user_ratio"] == pytest.approx((0.16 + 0.12) / (0.1 + 0.12), abs=1e-3)
+
+
+def test_a_model_that_lacks_what_costs_is_found_out_by_the_largest_size():
+    rows = [made(n, 1, "contiguous") for n in (10**6, 2 * 10**6, 4 * 10**6)]
+    rows[-1]["cpu"] = [2 * each for each in rows[-1]["cpu"]]
+    assert scaling.fitted("shards", rows)["held_out_errors"] == [pytest.approx(-0.5, abs=0.01)]
 
 
 @pytest.mark.slow

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.sidebyside import systems, tables
+from benchmarks.sidebyside import __main__ as command
+from benchmarks.sidebyside import outcomes, systems, tables
 from benchmarks.sidebyside.exchange import CLUSTER, label
 from benchmarks.sidebyside.outcomes import faults
 from benchmarks.sidebyside.programs.numpy_floor import labels
@@ -60,11 +62,45 @@ def test_each_system_has_its_program_and_its_lock():
 
 
 def test_a_program_that_takes_too_long_or_fails_is_said():
-    with pytest.raises(systems.Failed, match=r"over 0\.2 s"):
+    with pytest.raises(systems.Failed, match=r"over 0\.2 CPU s"):
         systems.measure(HERE["plain Python"], sys.executable, 10**8, 7, 0.2)
     broken = systems.System("broken", "no_such_program")
     with pytest.raises(systems.Failed, match=r"status 1: .*no_such_program"):
         systems.measure(broken, sys.executable, CLUSTER, 7, 60)
+
+
+def test_a_program_that_holds_too_much_is_said(monkeypatch):
+    monkeypatch.setattr(systems, "_free", lambda: 1 << 20)
+    with pytest.raises(systems.Failed, match="over 0 GiB"):
+        systems.measure(HERE["plain Python"], sys.executable, 10**8, 7, 60)
+
+
+def measured(cpu: float, digest: str = "equal", start: float = 1.0) -> systems.Measured:
+    """Return what a run of 1,000 users might have taken."""
+    return systems.Measured(outcomes.Outcome(1000, True, digest, 2 * cpu, cpu, start), 5 << 20)
+
+
+def test_the_least_disturbed_run_counts_and_long_runs_are_not_repeated(monkeypatch):
+    taken = iter([0.5, 0.2, 0.4, 0.3, 0.6])
+    monkeypatch.setattr(command, "measure", lambda *_: measured(next(taken)))
+    row = command.rows(HERE["plain Python"], Path(), 1000, 60)[0]
+    assert (row["runs"], row["messages_per_cpu_second"], row["most_cpu_of_least"]) == (5, 5000, 3.0)
+    assert row["identical"]
+    digests = iter("ab")
+    monkeypatch.setattr(command, "measure", lambda *_: measured(10, next(digests)))
+    first, second = command.rows(HERE["plain Python"], Path(), 10**4, 60)
+    assert first["runs"] == 2
+    assert not first["identical"]
+    assert second["failed"] == "not run: ten times 10 CPU s is well over 60"
+
+
+def test_what_a_folder_has_of_other_systems_stays(tmp_path):
+    rows = [{"system": name, "users": 1000, "failed": "so"} for name in ("SimPy", "Mesa")]
+    command.save({"rows": rows}, tmp_path)
+    simpy = next(one for one in systems.SYSTEMS if one.name == "SimPy")
+    assert [row["system"] for row in command.kept(tmp_path, [])] == ["Mesa", "SimPy"]
+    assert [row["system"] for row in command.kept(tmp_path, [simpy])] == ["Mesa"]
+    assert command.kept(tmp_path / "none", []) == []
 
 
 def test_the_table_and_the_plot(tmp_path):
@@ -73,9 +109,8 @@ def test_the_table_and_the_plot(tmp_path):
         "peak_bytes": 3 << 20, "identical": False, "peers": False,
     }  # fmt: skip
     result = {"rows": [row, {"system": "one", "users": 10_000, "failed": "over 60 s"}]}
-    assert (
-        "| one (to a server alone) | 1e+03 | 5 (best 5) | 1.00 | 2.0 | 3 | **no** | 1e+04 users: over 60 s |"
-        in (tables.markdown(result))
-    )
+    text = tables.markdown(result)
+    assert "| one (users have a server alone) | 5 |" in text
+    assert "| one (users have a server alone) | 1e3 | 1.00 | 2.0 | 3 | **no** | 1e4: over 60 s |" in text
     tables.plot(result, tmp_path / "plot.svg")
     assert "<svg" in (tmp_path / "plot.svg").read_text()

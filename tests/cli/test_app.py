@@ -14,11 +14,12 @@ import pytest
 
 import p2p_sim
 import protocols
-from p2p_sim import cli as program
 from p2p_sim import protocol_parameters
-from p2p_sim.cli import parameters, verbs
+from p2p_sim.cli import bench, parameters, verbs
 from p2p_sim.cli.app import OnceCommand, app
+from p2p_sim.cli.audit import AuditCommand
 from p2p_sim.cli.options import comma_list, whole
+from p2p_sim.cli.run import RunCommand
 from p2p_sim.cli.trace_tables import trace
 from p2p_sim.learning.data.named_datasets import NAMED
 from tests.cli.conftest import below
@@ -35,7 +36,8 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
 
 
-verbs.load()
+for verb in verbs.VERBS.values():
+    verb()
 VERBS = {each.name: each for each in app.registered_commands}
 VERBS |= {f"trace {each.name}": each for each in trace.registered_commands}
 
@@ -55,7 +57,7 @@ def test_the_list_of_verbs_says_what_each_verb_says():
         each.name: inspect.getdoc(each.typer_instance.registered_callback.callback)
         for each in app.registered_groups
     }
-    assert {name: verb.help for name, verb in verbs.VERBS.items()} == {
+    assert {name: verbs.first_paragraph(verb) for name, verb in verbs.VERBS.items()} == {
         name: " ".join(text.partition("\n\n")[0].split("\n")) for name, text in told.items()
     }
     assert list(verbs.VERBS) == sorted(verbs.VERBS)
@@ -123,7 +125,7 @@ def test_help_names_verbs_and_parameters(cli):
 
 
 def test_no_parameter_hides_behind_an_option():
-    options = {*program.run.RunCommand.__dataclass_fields__, *program.audit.AuditCommand.__dataclass_fields__}
+    options = {*RunCommand.__dataclass_fields__, *AuditCommand.__dataclass_fields__}
     taken = {name.replace("_", "-") for name in options}
     for kind in parameters.by_name(protocols.ALL).values():
         assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
@@ -177,7 +179,7 @@ class Benchmark:
 
 def test_bench(cli, monkeypatch):
     fake = Benchmark()
-    monkeypatch.setattr(program.bench.importlib, "import_module", {"benchmarks.engine": fake}.__getitem__)
+    monkeypatch.setattr(bench.importlib, "import_module", {"benchmarks.engine": fake}.__getitem__)
     done = cli("bench", "engine", "--users", "1e6", "--cases", "local,shards", "--repeat", "3", "--json")
     assert fake.asked == (1_000_000, ("local", "shards"), 3)
     assert done.json["rows"][0]["ratio_cpu"] == 1.5
@@ -189,7 +191,7 @@ def test_bench(cli, monkeypatch):
 
 
 def test_bench_needs_a_checkout(cli, monkeypatch, tmp_path):
-    monkeypatch.setattr(program.bench, "__file__", str(tmp_path / "site-packages/p2p_sim/cli/bench.py"))
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "site-packages/p2p_sim/cli/bench.py"))
     done = cli("bench", "engine")
     assert (done.status, done.out) == (2, "")
     assert "run from a checkout" in done.err
@@ -348,7 +350,7 @@ class Torn:
 
 kept = Torn()
 atexit.register(print, "exit handlers have run")
-sys.modules["p2p_sim.cli.app"].main = lambda: print("done") or 3
+sys.modules["p2p_sim.cli.program"].main = lambda: print("done") or 3
 if {busy}:
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 cli.command()

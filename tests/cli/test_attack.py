@@ -279,6 +279,8 @@ def test_an_attack_that_beats_the_law_of_its_view_ends_with_status_1(
         (("attack", "--run", "none"), "none"),
         (("attack", "--run", "mine", "--seed", "3"), "--seed is for a fresh run, and --run names one"),
         (("attack", "--run", "mine", "--users", "3"), "--users is for a fresh run, and --run names one"),
+        (("attack", "--run", "mine", "--backend", "shards"), "--backend is for a fresh run, and --run names one"),
+        ((*FRESH, "--address", "h:1"), "address = 'h:1' means nothing to backend 'local'"),
         (("attack", "peer-to-peer", "--run", "mine"), "peer-to-peer contradicts run 'mine'"),
         (("attack", "--run", "mine", "--epsilon", "2"), "--epsilon 2.0 contradicts run 'mine', which has 1.0"),
         ((*FRESH[:4], "--data", "digits", "--share", "0.5"), "--share needs --users"),

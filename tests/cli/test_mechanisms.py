@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.privacy import registry
+from p2p_sim.privacy.registered import accounting
 from p2p_sim.report import mechanism_list
 from protocols import ALL, BinnedResponse, IntervalResponse, PriorResponse, UnbiasedResponse
 from tests.test_catalogue import OWN, install  # noqa: F401
@@ -69,7 +69,7 @@ def test_all_shipped_protocols_are_described(cli):
         assert {"binary", "numeric"} & set(each["labels"])
         assert ("k" in each["labels"]) == ("label_count" in vars(kind))
         assert ("numeric" in each["labels"]) == (kind in (BinnedResponse, UnbiasedResponse, IntervalResponse))
-        assert each["statistic"] == (registry.accounting(kind).statistic is not None)
+        assert each["statistic"] == (accounting(kind).statistic is not None)
 
 
 def test_the_bases_are_those_of_the_accountant(cli):

@@ -106,12 +106,12 @@ def test_a_run_that_cannot_be_put_in_place_leaves_the_old_one(error, tmp_path, m
 
 @pytest.mark.parametrize("make", [loop, nowhere, folder_of_others, socket_file])
 def test_experiments_find_out_before_any_work(make, tmp_path, monkeypatch, capsys):
-    make(tmp_path / NAME)
+    make(tmp_path / "costs.csv")
     monkeypatch.setattr(costs, "measure", None)
     with pytest.raises(SystemExit) as ended:
-        costs.main(["--out", str(tmp_path / NAME)])
+        _common.main(costs.EXPERIMENT, ["--out", str(tmp_path)])
     assert ended.value.code == 2
-    assert NAME in capsys.readouterr().err
+    assert "costs.csv" in capsys.readouterr().err
 
 
 def test_tables_and_figures_of_experiments_follow_links_and_leave_devices(tmp_path):

@@ -10,11 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas
 import pytest
 
 import p2p_sim
 from p2p_sim.core import code_fingerprint
-from p2p_sim.rundir import code_versions, parquet_columns, under_way
+from p2p_sim.rundir import code_versions, parquet_columns, stored_users, under_way
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 
@@ -219,6 +220,29 @@ def test_other_data_are_refused(cli, interrupted, tmp_path):
     (tmp_path / "mine.csv").write_text("a,b,label\n" + rows)
     assert cli("run", "--resume", "r").status == 0
     assert p2p_sim.load("r").notes["accuracy"] is not None
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_another_population_is_refused(cli, interrupted, tmp_path, monkeypatch, whole):
+    """Of little all is hashed, of much the sizes and the footers."""
+    if not whole:
+        monkeypatch.setattr(stored_users, "_READ_WHOLE", 0)
+    (tmp_path / "people").mkdir()
+    parts = [tmp_path / "people" / f"{number}.parquet" for number in range(2)]
+    for part in parts:
+        pandas.DataFrame({"y": [True, False, True] * 20}).to_parquet(part)
+    honest = parts[1].read_bytes()
+    interrupted("run", "randomized-response", "--population", "people", "--seed", 1, "--out", "r")
+    pandas.DataFrame({"y": [False, False, True] * 20}).to_parquet(parts[1], compression="none")
+    done = cli("run", "--resume", "r")
+    assert (done.status, f"data {parts[1]} differs" in done.err) == (2, True), done.err
+    parts[1].unlink()
+    assert f"data {parts[1]} is gone" in cli("run", "--resume", "r").err
+    shutil.copy(parts[0], tmp_path / "people" / "2.parquet")
+    assert "2.parquet is new" in cli("run", "--resume", "r").err
+    (tmp_path / "people" / "2.parquet").unlink()
+    parts[1].write_bytes(honest)
+    assert cli("run", "--resume", "r").status == 0
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):

@@ -84,7 +84,7 @@ def test_a_million_runs_are_said_before_any_begins(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweeping.plan, "check", stop)
+    monkeypatch.setattr(sweeping.grids, "check", stop)
     seeds = ", ".join(map(str, range(1000)))
     (tmp_path / "big.toml").write_text(
         SMALL.replace("[0, 1]", f"[{seeds}]").replace("[0.5, 1]", f"[{seeds}]")
@@ -272,3 +272,22 @@ def test_a_damaged_sweep_is_named_by_every_verb(text: str, cli: Any, kept: Path)
         done = cli(*words)
         assert (done.status, done.err.count("sweep.json'")) == (2, 1)
     assert below(kept) == before
+
+
+@pytest.mark.parametrize("name", ["table.parquet", "table.csv"])
+def test_no_other_command_writes_over_a_file_of_a_sweep(name: str, cli: Any, kept: Path) -> None:
+    before = below(kept)
+    place = f"sweeps/small/{name}"
+    done = cli("account", "randomized-response", "--epsilon", "1", "--plot", place)
+    assert (done.status, done.out) == (2, "")
+    assert f"--plot '{place}' belongs to the sweep" in done.err
+    assert below(kept) == before
+
+
+@pytest.mark.parametrize(
+    "words", [("ls",), ("rm",), ("run", "--resume"), ("report",), ("replay", "--user=1")]
+)
+def test_a_name_that_no_file_can_have_is_refused_with_advice(words: tuple[str, ...], cli: Any) -> None:
+    done = cli(*words, "a" * 300)
+    assert (done.status, done.out) == (2, "")
+    assert "is no usable path (File name too long; most systems allow 255 bytes): check it" in done.err

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import p2p_sim
-from p2p_sim.core.unmade import Unmade
+from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import PeerToPeer
 from tests.backends.test_users_apart import CLUSTERS, written
@@ -25,7 +25,7 @@ def test_the_calling_process_holds_no_users_and_no_outputs(
     here = cli(*words, "--out", "here").json
     asked: list[str] = []
     read = StoredOutputs.__getitem__
-    monkeypatch.setattr(Unmade, "_whole", property(lambda _: asked.append("users")))
+    monkeypatch.setattr(PopulationInParts, "_whole", property(lambda _: asked.append("users")))
     monkeypatch.setattr(
         StoredOutputs, "__getitem__", lambda self, role: asked.append(role) or read(self, role)
     )

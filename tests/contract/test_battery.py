@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,8 +12,8 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import Population
-from p2p_sim.core.message import field_dtype, fixed_point
+from p2p_sim import Population, testing
+from p2p_sim.testing import equal
 from protocols import (
     ALL,
     ClusterResponse,
@@ -27,7 +26,6 @@ from protocols import (
 from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, contiguous, people_of, scattered
 
 USERS = 101
-STANDARD = ["round", "sender", "recipient", "seq"]
 SILENT = (ClusterResponse, LabelProportions, LaplaceLabelProportions)
 """Protocols whose users draw nothing."""
 
@@ -43,15 +41,17 @@ def population(request: pytest.FixtureRequest, protocol: Any) -> Population:
 
 
 @pytest.fixture
-def traced(request: pytest.FixtureRequest, protocol: Any, population: Population) -> p2p_sim.Run:
-    """The run of seed 7, in one block with a whole trace, made once for all tests that only look at it."""
-    name = request.node.callspec.id
-    if name not in RUNS:
-        RUNS[name] = p2p_sim.run(protocol, population, seed=7, blocks=1, trace="full")
-    return RUNS[name]
+def case(request: pytest.FixtureRequest, protocol: Any, population: Population) -> testing.Case:
+    """The protocol among these users: its run with a whole trace is made once for all tests that only look at it."""
+    return CASES.setdefault(request.node.callspec.id, testing.Case(protocol, population))
 
 
-RUNS: dict[str, p2p_sim.Run] = {}
+@pytest.fixture
+def traced(case: testing.Case) -> p2p_sim.Run:
+    return case.traced
+
+
+CASES: dict[str, testing.Case] = {}
 
 
 in_turn = pytest.mark.parametrize(
@@ -61,10 +61,6 @@ in_turn = pytest.mark.parametrize(
     indirect=True,
 )
 """Of a test that asks nothing of how users are divided."""
-
-
-def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return list(one) == list(other) and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 def test_every_shipped_protocol_is_in_the_battery() -> None:
@@ -98,9 +94,8 @@ def test_equal_bits_with_and_without_numba(
 
 @pytest.mark.slow
 @in_turn
-def test_a_trace_changes_nothing(protocol: Any, population: Population, traced: p2p_sim.Run) -> None:
-    for level in ("none", "counts", "sample=9"):
-        assert p2p_sim.run(protocol, population, seed=7, trace=level).digest == traced.digest
+def test_a_trace_changes_nothing(case: testing.Case) -> None:
+    testing.a_trace_changes_nothing(case)
 
 
 @pytest.mark.slow
@@ -114,28 +109,14 @@ def test_the_digest_is_sensitive(protocol: Any, population: Population, traced: 
 
 
 @in_turn
-def test_without_a_digest_the_output_is_the_same(
-    protocol: Any, population: Population, traced: p2p_sim.Run
-) -> None:
-    plain = p2p_sim.run(protocol, population, seed=7, digest=False)
-    assert plain.digest is None
-    assert equal(plain.output("learner"), traced.output("learner"))
+def test_without_a_digest_the_output_is_the_same(case: testing.Case) -> None:
+    testing.a_digest_changes_nothing(case)
 
 
 @pytest.mark.slow
-def test_replay_of_users_equals_the_run(protocol: Any, traced: p2p_sim.Run) -> None:
-    run = traced
-    messages = {kind: run.messages(kind) for kind in protocol.messages()}
-    for user in range(0, USERS, 9):  # of every cluster
-        life = run.replay(user)
-        for end, mine in (("sender", life.sent), ("recipient", life.received)):
-            for kind, columns in mine.items():
-                rows = messages[kind][end] == user
-                assert equal(columns, {name: column[rows] for name, column in messages[kind].items()}), (
-                    user,
-                    kind,
-                )
-        assert life.drawn or isinstance(protocol, SILENT)
+def test_replay_of_users_equals_the_run(case: testing.Case) -> None:
+    testing.a_replay_is_the_run(case)
+    assert case.traced.replay(0).drawn or isinstance(case.protocol, SILENT)
 
 
 def test_replay_needs_only_the_closed_world() -> None:
@@ -145,47 +126,29 @@ def test_replay_needs_only_the_closed_world() -> None:
 
 
 @in_turn
-def test_messages_hold_declared_fields_only(protocol: Any, traced: p2p_sim.Run) -> None:
-    run = traced
-    for kind, message in protocol.messages().items():
-        columns = run.messages(kind)
-        assert list(columns) == [*STANDARD, *message.fields, "nbytes"]
-        assert len({len(column) for column in columns.values()}) == 1
-        for name, field in message.fields.items():  # of fixed-point fields the trace shows the numbers
-            assert columns[name].dtype == (np.float64 if fixed_point(field) else field_dtype(field))
-        assert len(columns["round"]) == run.by_kind()[kind].messages
-        assert int(columns["nbytes"].sum()) == run.by_kind()[kind].nbytes
+def test_messages_hold_declared_fields_only(case: testing.Case) -> None:
+    testing.messages_hold_declared_fields(case)
 
 
 @in_turn
-def test_global_random_state_is_untouched(protocol: Any, population: Population) -> None:
-    before = random.getstate(), np.random.get_state()  # noqa: NPY002 (that is what is checked)
-    p2p_sim.run(protocol, population, seed=7)
-    after = random.getstate(), np.random.get_state()  # noqa: NPY002
-    assert before[0] == after[0]
-    assert all(np.array_equal(a, b) for a, b in zip(before[1], after[1], strict=True))
+def test_global_random_state_is_untouched(case: testing.Case) -> None:
+    testing.other_random_state_is_untouched(case)
 
 
 @in_turn
-def test_the_population_is_untouched(protocol: Any, population: Population) -> None:
-    before = population.hash
-    p2p_sim.run(protocol, population, seed=7)
-    assert replace(population).hash == before
+def test_the_population_is_untouched(case: testing.Case) -> None:
+    testing.the_users_are_untouched(case)
 
 
 @pytest.mark.slow
 @in_turn
-def test_saved_and_loaded_runs_are_equal(protocol: Any, traced: p2p_sim.Run, tmp_path: Any) -> None:
-    run = traced
-    run.save(tmp_path / "run")
+def test_saved_and_loaded_runs_are_equal(case: testing.Case, tmp_path: Any) -> None:
+    testing.a_saved_run_is_the_run(case)
+    case.traced.save(tmp_path / "run")
     loaded = p2p_sim.load(tmp_path / "run")
-    assert (loaded.digest, loaded.counts, loaded.parameters) == (run.digest, run.counts, run.parameters)
-    assert equal(loaded.output("learner"), run.output("learner"))
-    assert all(equal(loaded.messages(kind), run.messages(kind)) for kind in protocol.messages())
-    assert equal(loaded.replay(17).sent["report"], run.replay(17).sent["report"])
-    assert loaded.source == protocol
+    assert loaded.source == case.protocol
     again = p2p_sim.run(loaded.source, loaded.population, seed=loaded.seed)  # type: ignore[arg-type]
-    assert again.digest == run.digest
+    assert again.digest == case.traced.digest
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ from tests.docs.test_documents import PAGES, ROOT, blocks
 Ran = Callable[[str, Path, Path], Done]
 
 PAGE = PAGES["docs/own-protocols.md"]
-(TOML,), (MODULE,), (PRINTED,) = (blocks(PAGE, language) for language in ("toml", "python", "text"))
-PACKAGED, ALONE = (block.splitlines() for block in blocks(PAGE, "bash"))
+(TOML,), (MODULE, TESTS), (PRINTED,) = (blocks(PAGE, language) for language in ("toml", "python", "text"))
+NEW, PACKAGED, ALONE = (block.splitlines() for block in blocks(PAGE, "bash"))
 WITHOUT_LAW = MODULE.partition("\n\ndef law")[0]
 
 
@@ -85,6 +85,22 @@ def folder(tmp_path: Path) -> Path:
     (place / "pyproject.toml").write_text(TOML)
     (place / "forced.py").write_text(MODULE)
     return place
+
+
+def test_a_protocol_to_begin_with_is_written(ran: Ran, tmp_path: Path) -> None:
+    all_ran(ran, NEW, tmp_path, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my_protocol.py", "test_my_protocol.py"]
+
+
+@pytest.mark.slow
+def test_the_packages_tests_pass(folder: Path) -> None:
+    (folder / "test_forced.py").write_text(TESTS)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_forced.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert "11 passed" in done.stdout, done.stdout
+    assert (
+        "its docstring has no *Source:*" in done.stdout
+    )  # the page's short class says neither source nor trust
 
 
 @pytest.mark.slow

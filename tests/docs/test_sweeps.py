@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from p2p_sim.sweep import plan, sweeping
+from p2p_sim.sweep import grids, sweeping
 from tests.docs.test_documents import PAGES, blocks
 from tests.sweep.here import Here
 
@@ -38,7 +38,7 @@ def test_the_commands_of_the_page_work_as_written(
 
 def test_the_promise_of_the_page_is_a_plan(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(PROMISE)
-    found = plan.read(tmp_path / "a.toml")
+    found = grids.read(tmp_path / "a.toml")
     assert found.count == 18
     assert {run["promise"]["vary"] for run in found.runs()} == {"alpha", "epsilon"}
 

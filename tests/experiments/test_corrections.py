@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from experiments import corrections
-from experiments._common import read_csv
+from experiments import _needs, corrections
+from experiments._common import main, read_csv
 
 CORRECTIONS = read_csv(Path(corrections.__file__).parent / "expected" / "corrections.csv")
 
@@ -15,8 +16,7 @@ CORRECTIONS = read_csv(Path(corrections.__file__).parent / "expected" / "correct
 def test_corrections_has_a_row_for_each_setting_and_method() -> None:
     expected = [
         (name, str(classes), protocol.command_name(), str(epsilon), method)
-        for cases in corrections.SETS.values()
-        for name, classes in cases
+        for name, classes in corrections.SETS
         for epsilon in corrections.EPSILONS
         for protocol in corrections.protocols(classes, epsilon)
         for method in corrections.METHODS[type(protocol)]
@@ -54,9 +54,20 @@ def test_corrections_are_measured_again() -> None:
     assert shuffled["as dealt"] < shuffled["by cluster, corrected"] < first[0]["accuracy_true"]
 
 
-def test_corrections_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        corrections, "cases", lambda *case: [({"case": case}, lambda: CORRECTIONS[: case[1]])]
-    )
-    assert corrections.main(["--data", "digits", "--out", str(tmp_path)]) == 0
-    assert read_csv(tmp_path / "corrections.csv") == CORRECTIONS[:2] + CORRECTIONS[:10]
+@pytest.mark.slow
+def test_a_quick_run(tmp_path: Path) -> None:
+    if absent := _needs.missing(corrections.EXPERIMENT.needs):
+        pytest.skip(absent)
+    assert main(corrections.EXPERIMENT, ["--quick", "--out", str(tmp_path)]) == 0
+    assert {row["data"] for row in read_csv(tmp_path / "corrections.csv")} == {"digits"}
+    (claim,) = json.loads((tmp_path / "corrections.json").read_text())["claims"]
+    assert claim["found"].startswith("randomized response, 1 settings")
+
+
+def test_the_verdict_is_that_of_the_table() -> None:
+    """Unbiased labels are worse by three joint standard errors where ten classes have little budget."""
+    claim = corrections._claim(CORRECTIONS)
+    assert claim.verdict == "not reproduced"
+    assert "worst, digits, 10 classes, ε = 0.5: 0.1281 for 0.2117" in claim.found
+    without = [row for row in CORRECTIONS if row["classes"] == "2"]
+    assert corrections._claim(without).verdict == "reproduced in shape"

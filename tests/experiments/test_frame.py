@@ -143,6 +143,14 @@ def test_bad_input_is_an_error_and_no_outcome(tmp_path: Path, capsys: pytest.Cap
         run(tmp_path, "--seeds", "0")
 
 
+def test_ctrl_c_ends_with_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(options: Options) -> Outcome:
+        raise KeyboardInterrupt
+
+    assert run(tmp_path, experiment=replace(THIS, run=interrupted)) == 130
+    assert capsys.readouterr().err.startswith("sample: ended")
+
+
 def test_fresh_drops_rows_that_were_kept(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     rows = tmp_path / "out/sample.csv.rows.json"

@@ -58,12 +58,14 @@ def test_published_results_are_of_experiments_and_have_their_pictures() -> None:
 
 
 def test_every_script_is_an_experiment() -> None:
-    """Named like its file, with a docstring and all of its words."""
+    """Named like its file, with a docstring, all of its words, and a test."""
+    tests = [file.read_text() for file in Path(__file__).parent.glob("*.py")]
     for name, (found, text) in _gallery.experiments().items():
         assert found.name == name
         assert text.strip()
         assert all((found.title, found.source, found.takes))
         assert not found.values or found.keys
+        assert any(name in text for text in tests), f"{name} has no test"
 
 
 def test_a_page(published: Published, tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         name, out = words[2].removeprefix("experiments."), Path(words[4])
         out.mkdir(exist_ok=True)
         if name == "second":
-            return SimpleNamespace(returncode=1)
+            return SimpleNamespace(returncode=130 if "--seeds" in words else 1)
         left = result(name, plots=[], quick="--quick" in words)
         (out / f"{name}.json").write_text(json.dumps(left))
         return SimpleNamespace(returncode=0)
@@ -119,12 +121,21 @@ def test_all_goes_on_after_a_failure_and_where_it_was(
     said = capsys.readouterr()
     assert "1/2 first: takes 2 minutes" in said.err
     assert "failed: second (exit code 1)" in said.err
-    assert said.out == f"{published.docs / 'gallery.md'}\n"
+    assert said.out.split() == [str(published.docs / name) for name in ("gallery.md", "errata.md")]
     assert "Statements: 1," in (published.docs / "gallery.md").read_text()
     assert [call[2] for call in calls] == ["experiments.first", "experiments.second"]
     assert command.main(words, published) == 1
     assert "1/2 first: was there already" in capsys.readouterr().err
     assert [call[2] for call in calls[2:]] == ["experiments.second"]
+
+
+def test_ctrl_c_ends_all_of_them(
+    calls: list[list[str]], published: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--only", "second", "first", "--seeds", "3", "--out", str(tmp_path / "out")]
+    assert command.main(words, published) == 130
+    assert "experiments: ended; the same command goes on where it was" in capsys.readouterr().err
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("changed", ["--quick", "--seeds", "--fresh", "code"])

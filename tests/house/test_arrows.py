@@ -18,21 +18,27 @@ LAYERS = [
     {"backends", "network", "crypto", "progress"},
     {"catalogue", "protocol_parameters"},
     {"rundir"},
-    {"trace"},
+    {"trace", "parquet_users"},
     {"coalition", "observed_view"},
     {"run", "paired", "costing", "check", "plan"},
     {"privacy"},
     {"learning"},
     {"leakage"},
-    {"render"},
+    {"render", "errata"},
     {"report"},
-    {"evaluate"},
+    {"evaluate", "testing"},
     {"sweep"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ROOMS = "p2p_sim.privacy.mechanisms"
 CATALOGUE = "p2p_sim.catalogue"
+BY_NAME = {
+    "core/module_finder.py": "MODULE:CLASS of a command line",
+    "core/code_fingerprint.py": "the modules of a protocol of one's own, in a worker",
+    "cli/bench.py": "a benchmark of the checkout, which no arrow leads to",
+}
+"""Who imports what a user names; every other import is a statement, which mypy, these tests and an editor see."""
 HEAVY = ("numba", "ray", "pyarrow", "scipy", "sklearn", "pandas", "networkx", "torch", "typer", "rich")
 
 SOURCES = sorted((ROOT / "p2p_sim").rglob("*.py"))
@@ -183,6 +189,54 @@ def test_ray_is_imported_only_under_backends():
             assert layer(module_of(path)) == "backends", path
 
 
+def imported_by_name(tree: ast.Module) -> list[str]:
+    """Every place of a file that imports, or could, what a text names."""
+    ways = {
+        "import_module",
+        "__import__",
+        "_gcd_import",
+        "exec_module",
+        "run_module",
+        "find_loader",
+        "resolve_name",
+    }
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
+    names = [(each, getattr(each, "id", getattr(each, "attr", getattr(each, "name", "")))) for each in found]
+    return [ast.unparse(each) for each, name in names if name.rpartition(".")[2] in ways]
+
+
+def test_only_what_a_user_names_is_imported_by_name():
+    where = {path for path in SOURCES + PROTOCOLS if imported_by_name(ast.parse(path.read_text()))}
+    assert where == {ROOT / "p2p_sim" / name for name in BY_NAME}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "importlib.import_module(f'{__name__}.{name}')",
+        "from importlib import import_module as late",
+        "__import__('p2p_sim.run')",
+        "spec.loader.exec_module(module)",
+    ],
+)
+def test_the_check_finds_each_way_to_import_by_name(line):
+    assert imported_by_name(ast.parse(line))
+
+
+@pytest.mark.parametrize("package", ["p2p_sim", "p2p_sim.core", "p2p_sim.privacy"])
+def test_a_package_has_every_name_that_it_offers(package):
+    """Each stands in ``__all__``, for types, and in ``__getattr__``; one process asks for one name first."""
+    code = f"""
+import {package}, types
+found = {{name: getattr({package}, name) for name in {package}.__all__}}
+files = [name for name, value in found.items() if isinstance(value, types.ModuleType)]
+print(*sorted(files), hasattr({package}, "nothing"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    own = "bounds building_blocks mechanisms " if package == "p2p_sim.privacy" else ""
+    assert (done.stdout, done.stderr) == (f"{own}False\n", "")
+
+
 def loaded_by(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -219,7 +273,7 @@ def test_chance_has_one_source(path):
     allowed = {
         "random_words": {"np.random"},
         "seeds": {"secrets"},
-    }  # streams, and the seed of those that are given none
+    }  # streams; the seed of those that are given none
     assert set(found) <= allowed.get(path.stem, set())
 
 

@@ -14,17 +14,17 @@ from p2p_sim.core.random_words import stream, words
 from p2p_sim.leakage import attackers, intervals
 from p2p_sim.leakage.advantage import ADVANTAGE, SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canary_attack import canary_attack
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
-from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.learning import experiment
 from p2p_sim.privacy import registry
 from p2p_sim.privacy.bounds import unified2023
 from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from protocols import (
     EncryptedShuffle,
     LabelProportions,
@@ -138,11 +138,11 @@ def test_colluders_are_no_victims_and_their_labels_are_known(run, people):
         return LabelLikelihoods.silent(2, "test")
 
     entry = known(RandomizedResponse(1.0))
-    registry._REGISTERED[RandomizedResponse] = replace(entry, attack=claims)
+    registry.REGISTERED[RandomizedResponse] = replace(entry, attack=claims)
     try:
         attack(run, "learner+user:7+user:9", eta="prior", attackers=["optimal"])
     finally:
-        registry._REGISTERED[RandomizedResponse] = entry
+        registry.REGISTERED[RandomizedResponse] = entry
 
 
 def test_an_attack_that_knows_more_than_its_law_allows_is_found(run, people, true):
@@ -153,11 +153,11 @@ def test_an_attack_that_knows_more_than_its_law_allows_is_found(run, people, tru
         return LabelLikelihoods(np.arange(USERS), logs, "exact", "cheating")
 
     entry = known(RandomizedResponse(1.0))
-    registry._REGISTERED[RandomizedResponse] = replace(entry, attack=cheats)
+    registry.REGISTERED[RandomizedResponse] = replace(entry, attack=cheats)
     try:
         found = attack(run, eta=true)
     finally:
-        registry._REGISTERED[RandomizedResponse] = entry
+        registry.REGISTERED[RandomizedResponse] = entry
     assert {violation.row.name for violation in violations(found)} == {"optimal"}
     assert "optimal" in str(violations(found)[0])
 

@@ -13,9 +13,9 @@ from p2p_sim.core.errors import ProtocolError
 from p2p_sim.leakage import attackers
 from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attack_results import LabelInference
 from p2p_sim.leakage.attackers import Guesses, Knowledge
 from p2p_sim.leakage.eta import Eta
-from p2p_sim.leakage.label_inference import LabelInference
 from protocols import PeerToPeer, RandomizedResponse
 
 USERS = 2000

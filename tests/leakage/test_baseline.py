@@ -14,8 +14,8 @@ from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import Baseline, measured
+from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.baseline import without_messages
-from p2p_sim.leakage.label_inference import Interval
 
 LIE = 0.25
 

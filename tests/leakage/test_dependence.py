@@ -13,9 +13,9 @@ from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import WORSE, attack
+from p2p_sim.leakage.attack_results import LabelInference
 from p2p_sim.leakage.dependence import groups_of, likeness
 from p2p_sim.leakage.eta import Eta
-from p2p_sim.leakage.label_inference import LabelInference
 from p2p_sim.leakage.view_bounds import ALIKE, ESTIMATED
 from protocols import EncryptedShuffle, LabelProportions, NetworkShuffle, PeerToPeer, RandomizedResponse
 

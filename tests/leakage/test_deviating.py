@@ -15,7 +15,7 @@ from p2p_sim.leakage.eta import synthetic
 from p2p_sim.learning import experiment
 from p2p_sim.privacy import registry
 from p2p_sim.privacy.bounds import unified2023
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from protocols import NetworkShuffle, PeerPermutation, PeerToPeer, SecureAggregation
 
 USERS = 4000
@@ -81,11 +81,11 @@ def test_a_server_whose_law_is_wrong_is_found(people):
     """A broken twin: her room says that she reads every label, and the law that she reads noise."""
     protocol = SecureAggregation(bag_size=10, epsilon=0.1)
     entry = known(protocol)
-    registry._REGISTERED[SecureAggregation] = replace(entry, opened=lambda *_: np.eye(2))
+    registry.REGISTERED[SecureAggregation] = replace(entry, opened=lambda *_: np.eye(2))
     try:
         found = table(protocol, people, "aggregator", "all deviating")
     finally:
-        registry._REGISTERED[SecureAggregation] = entry
+        registry.REGISTERED[SecureAggregation] = entry
     assert {violation.row.name for violation in violations(found)} == {"optimal", "optimal, by its law"}
 
 

@@ -15,8 +15,8 @@ from scipy import stats
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import estimated_loss, instance_loss
+from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.estimated_loss import EstimatedLoss, Smoothness, of_rows, of_shares
-from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.privacy.auditing import confidence_bounds
 
 Floats = npt.NDArray[np.float64]

@@ -10,6 +10,7 @@ import pytest
 
 from p2p_sim import InputError, Population
 from p2p_sim.leakage import eta as priors
+from p2p_sim.leakage import neighbour_search
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +25,13 @@ def brute(x, y, labels, count):
     np.fill_diagonal(far, np.inf)
     near = np.argsort(far, axis=1)[:, :count]
     counts = np.stack([(y[near] == label).sum(axis=1) for label in range(labels)], axis=1)
-    return (counts + priors.shares_of(y, labels)) / (count + 1)
+    return (counts + neighbour_search.shares_of(y, labels)) / (count + 1)
 
 
 def test_neighbours_by_a_tree_and_by_loops_are_those_of_all_distances(people, monkeypatch):
     expected = brute(people.x, people.y.astype(int), 2, 15)
     assert np.allclose(priors.nearest(people.x, people.y, 2, 15).rows, expected, atol=1e-12)
-    monkeypatch.setattr(priors, "_FEW_COLUMNS", 0)
+    monkeypatch.setattr(neighbour_search, "_FEW_COLUMNS", 0)
     monkeypatch.setenv("P2P_SIM_NUMBA", "0")
     assert np.abs(priors.nearest(people.x, people.y, 2, 15).rows - expected).mean() < 1e-3  # in float32
 
@@ -45,8 +46,8 @@ class Index:
 
 
 def test_neighbours_of_many_are_found_approximately(people, monkeypatch):
-    monkeypatch.setattr(priors, "_FEW_COLUMNS", 0)
-    monkeypatch.setattr(priors, "APPROXIMATE_FROM", 100)
+    monkeypatch.setattr(neighbour_search, "_FEW_COLUMNS", 0)
+    monkeypatch.setattr(neighbour_search, "APPROXIMATE_FROM", 100)
     monkeypatch.setitem(sys.modules, "pynndescent", SimpleNamespace(NNDescent=Index))
     found = priors.nearest(people.x, people.y, 2, 15)
     assert "approximately" in found.source
@@ -72,7 +73,7 @@ def test_labels_that_are_pure_noise_are_not_remembered(kind):
 @pytest.mark.parametrize("size", [2, 40, 300])
 def test_no_estimate_hears_of_the_own_group(people, monkeypatch, columns, size):
     """Whatever labels a group has, what is estimated of its users is the same, but for where folds are cut."""
-    monkeypatch.setattr(priors, "_FEW_COLUMNS", columns)
+    monkeypatch.setattr(neighbour_search, "_FEW_COLUMNS", columns)
     groups = np.arange(600) // size
     other = np.where(groups == 0, ~people.y, people.y)
     for estimate in (

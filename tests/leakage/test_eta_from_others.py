@@ -12,6 +12,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import eta as priors
+from p2p_sim.leakage import neighbour_search
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.eta_from_others import from_others
 from protocols import EncryptedShuffle, RandomizedResponse
@@ -62,8 +63,8 @@ class Index:
 def test_of_many_others_in_many_columns_the_search_is_approximate(monkeypatch):
     users, others = part(0, 50), part(50, 450)
     exact = from_others("knn", users, others, 2)
-    monkeypatch.setattr(priors, "_FEW_COLUMNS", 0)
-    monkeypatch.setattr(priors, "APPROXIMATE_FROM", 100)
+    monkeypatch.setattr(neighbour_search, "_FEW_COLUMNS", 0)
+    monkeypatch.setattr(neighbour_search, "APPROXIMATE_FROM", 100)
     monkeypatch.setitem(sys.modules, "pynndescent", SimpleNamespace(NNDescent=Index))
     found = from_others("knn", users, others, 2)
     assert "approximately" in found.source

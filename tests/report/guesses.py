@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.leakage.label_inference import AttackRow, Interval, LabelInference, PerUser
+from p2p_sim.leakage.attack_results import AttackRow, Interval, LabelInference, PerUser
 from p2p_sim.privacy.bounds.bound import Figure
 
 NONE = Interval(np.nan, np.nan, np.nan)

@@ -18,7 +18,7 @@ import pytest
 from p2p_sim import InputError
 from p2p_sim.coalition import Coalition
 from p2p_sim.leakage.advantage import over_any_baseline
-from p2p_sim.leakage.label_inference import Interval, Least, PerUser
+from p2p_sim.leakage.attack_results import Interval, Least, PerUser
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import attack_table, attacked_labels, terminal, users_at_risk
 from tests.report.guesses import REFUSED, bound, exactly, inference, people, row

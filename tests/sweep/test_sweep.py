@@ -58,14 +58,14 @@ def test_a_table_has_a_row_for_each_run_whatever_their_order(here: Any, tmp_path
 
 def test_a_row_is_that_of_evaluate(here: Any, tmp_path: Path) -> None:
     here()
-    plan = {
+    grid = {
         "protocol": PeerToPeer(alpha=0.1),
         "data": "breast-cancer",
         "clusters": 4,
         "seed": 3,
         "split_seed": 0,
     }
-    row = p2p_sim.sweep(plan, out=tmp_path / "a").iloc[0]
+    row = p2p_sim.sweep(grid, out=tmp_path / "a").iloc[0]
     told = p2p_sim.evaluate(PeerToPeer(alpha=0.1), "breast-cancer", clusters=4, seed=3, split_seed=0).iloc[0]
     for name, value in told.items():
         assert row[name] == value or (pandas.isna(row[name]) and pandas.isna(value)), name
@@ -151,29 +151,29 @@ def test_a_run_that_kills_its_workers_is_named_and_tried_when_the_sweep_goes_on(
 
 
 def test_a_run_that_fails_is_named_once_and_the_rest_is_made(here: Any, tmp_path: Path) -> None:
-    plan = {
+    grid = {
         **USERS,
         "users": [15, 60],
         "seed": 0,
         "grid": {"protocol": "network-shuffle", "graph": "regular:20"},
     }
     here()
-    table = p2p_sim.sweep(plan, out=tmp_path / "a")
+    table = p2p_sim.sweep(grid, out=tmp_path / "a")
     assert table["status"].tolist() == ["failed", "made"]
     assert "regular:20" in table["error"][0]
     hands = here()
-    same(p2p_sim.sweep(plan, out=tmp_path / "a"), table)
+    same(p2p_sim.sweep(grid, out=tmp_path / "a"), table)
     assert hands.made == []  # it would fail again
 
 
 def test_a_promise_is_kept_by_each_protocol(here: Any, tmp_path: Path) -> None:
     here()
     promise = {"epsilon": [0.5, 1.0], "delta": 1e-5, "view": "learner"}
-    plan = {
+    grid = {
         "protocol": ["peer-to-peer", "randomized-response"], "users": 60, "cluster_size": 20, "seed": [0, 1],
         "promise": promise,
     }  # fmt: skip
-    table = p2p_sim.sweep(plan, out=tmp_path / "a")
+    table = p2p_sim.sweep(grid, out=tmp_path / "a")
     for promised, runs in table.groupby("promise[epsilon_nats]"):
         assert (runs["epsilon_nats[learner]"] <= promised + 1e-9).all()
         assert (runs["epsilon_nats[learner]"] > promised - 1e-3).all()
@@ -214,7 +214,7 @@ def test_examples_that_changed_are_named(here: Any, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     rows = "\n".join(f"{i % 7},{'sick' if i % 2 else 'well'}" for i in range(40))
     file.write_text(f"age,ill\n{rows}\n")
-    plan = {
+    grid = {
         "protocol": "randomized-response",
         "data": str(file),
         "label": "ill",
@@ -222,10 +222,10 @@ def test_examples_that_changed_are_named(here: Any, tmp_path: Path) -> None:
         "views": [],
     }
     with pytest.warns(UserWarning, match="run 0: .*which classes there are"):
-        p2p_sim.sweep(plan, out=tmp_path / "a")
+        p2p_sim.sweep(grid, out=tmp_path / "a")
     file.write_text(f"age,ill\n{rows}\n3,sick\n")
     with pytest.raises(InputError, match=r"the examples of .*people.csv' are others than then"):
-        p2p_sim.sweep(plan, out=tmp_path / "a")
+        p2p_sim.sweep(grid, out=tmp_path / "a")
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:

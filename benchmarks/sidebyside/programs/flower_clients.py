@@ -42,6 +42,7 @@ def prepare(count, seed):
         nodes, heard, place = [], defaultdict(list), {}
         while len(nodes) < count:
             nodes = list(grid.get_node_ids())
+        list(grid.send_and_receive([ask(node) for node in nodes[:2]]))  # starts what runs clients
         began[0]()
         for reply in grid.send_and_receive([ask(node) for node in nodes]):
             told = reply.content["told"]

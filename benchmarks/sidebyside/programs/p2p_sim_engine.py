@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -9,14 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+os.environ["P2P_SIM_NUMBA"] = "1"  # or runs of one to twenty million users begin without the compiled loops
+
 import p2p_sim
 from benchmarks.sidebyside.exchange import ALPHA, CLUSTER, perform
 from benchmarks.sidebyside.programs.numpy_floor import labels
 from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.rundir.trace_writer import Draft
 
 HOW = {
     "one-thread": {"threads": 1}, "threads": {}, "shards": {"backend": "shards", "shards": 2},
-    "traced": {"threads": 1, "trace": "full"},
+    "traced": {"threads": 1, "trace": "full"}, "folder": {"threads": 1, "trace": "full"},
 }  # fmt: skip
 
 
@@ -39,27 +43,36 @@ class Exchange(Protocol):
 
 def people(users):
     """Make users with labels in clusters."""
-    numbers = np.arange(users)
-    return p2p_sim.Population.from_arrays(y=labels(numbers), cluster=numbers // CLUSTER)
+    y = np.concatenate([labels(np.arange(low, low + CLUSTER)) for low in range(0, users, CLUSTER)])
+    return p2p_sim.Population.from_arrays(y=y, cluster=np.repeat(np.arange(users // CLUSTER), CLUSTER))
+
+
+def run(population, seed, how):
+    """Carry the exchange out; return what each user received, and how many of these said 1."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "run"
+        with Draft(place) if how == "traced" else contextlib.nullcontext(place) as draft:
+            out = (
+                {"out": draft} if "trace" in HOW[how] else {}
+            )  # a draft gets the messages, a path the population too
+            done = p2p_sim.run(Exchange(ALPHA), population, seed=seed, digest=False, **HOW[how], **out)
+            columns = done.outputs["user"]
+            return columns["got"], columns["ones"]
 
 
 def prepare(users, seed):
-    how, population = HOW[sys.argv[4]], people(users)
+    how, population = sys.argv[4], people(users)
     stack = contextlib.ExitStack()
-    if "shards" in how:
+    if how == "shards":
         from p2p_sim.backends.ray_session import session
 
         stack.enter_context(session(None, 2, 1 << 30))
         atexit.register(stack.close)
-    p2p_sim.run(Exchange(ALPHA), people(300 * CLUSTER), seed=seed, digest=False, **how)  # loads the kernels
+    run(people(300 * CLUSTER), seed, how)  # imports, loads the compiled loops, starts actors
 
     def exchange(begin):
         begin()
-        with tempfile.TemporaryDirectory() as folder:
-            out = {"out": Path(folder) / "run"} if "trace" in how else {}
-            run = p2p_sim.run(Exchange(ALPHA), population, seed=seed, digest=False, **how, **out)
-            columns = run.outputs["user"]
-        return columns["got"], columns["ones"]
+        return run(population, seed, how)
 
     return exchange
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import pandas_index
-from p2p_sim.learning.data import cells, delimited, images, sources
-from p2p_sim.learning.data.reading_options import PLAIN, TEXT_ALONE, Reading, option
+from p2p_sim.learning.data import cells, delimited, images, sources, svmlight
+from p2p_sim.learning.data.reading_options import PLAIN, SVMLIGHT_ALONE, TEXT_ALONE, Reading, option
 from p2p_sim.learning.data.tables import (
     Array,
     Bools,
@@ -40,22 +40,29 @@ def read(path: Path, reading: Reading = PLAIN) -> Table:
     """Read a file; InputError: missing, empty, damaged, of an unknown kind, with unusable values, or columns named in
     ``reading`` that are not there.
     """
+    name = path.name.lower()
+    if _SVMLIGHT.search(name):
+        _refuse(reading.given(*TEXT_ALONE), "text files of columns", path)
+        return _svmlight(path, reading)
+    _refuse(reading.given(*SVMLIGHT_ALONE), "svmlight files", path)
     data = sources.unpack(sources.read_file(path), str(path))
     if not data:
         raise InputError(f"{path} is empty; give a file with a header and at least two rows")
-    name = path.name.lower().removesuffix(".gz")
     for ending, reader in _READERS.items():
-        if re.search(ending, name):
-            said = reading.given(*TEXT_ALONE)
-            if said and reader not in (_csv, _tsv):
-                raise InputError(
-                    f"{option(said[0])} goes with text files of columns, which {path} is not: leave it out"
-                )
+        if re.search(ending, name.removesuffix(".gz")):
+            if reader not in (_csv, _tsv):
+                _refuse(reading.given(*TEXT_ALONE), "text files of columns", path)
             return reader(data, path, reading)
     raise InputError(
         f"{path}: a file ending in {path.suffix!r} is of no known kind; give .csv, .tsv, .parquet, .npz, "
         ".svm, .libsvm, .svmlight or IDX (…-images-idx3-ubyte); text and IDX may end in .gz too"
     )
+
+
+def _refuse(said: list[str], whose: str, path: Path) -> None:
+    """Raise InputError for what was said of a file of another kind."""
+    if said:
+        raise InputError(f"{option(said[0])} goes with {whose}, which {path} is not: leave it out")
 
 
 def default_label(table: Table, where: str) -> str:
@@ -291,28 +298,33 @@ def _idx(data: bytes, path: Path, reading: Reading) -> Table:
     return _block(pixels, names, {"label": marks}, "a pixel", path, reading)
 
 
-def _svmlight(data: bytes, path: Path, reading: Reading) -> Table:
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        sparse, marks = load_svmlight_file(io.BytesIO(data))
-    except (ValueError, IndexError, OverflowError) as error:
-        raise InputError(
-            f"{path} is not in svmlight format ('label index:value …' a line): {error}; correct it"
-        ) from error
+def _svmlight(path: Path, reading: Reading) -> Table:
+    """The features, written out; counted from 1, or from 0 if there is a feature 0."""
+    sparse, marks, total = svmlight.gather(path, first=0, sample=reading.sample, hashed=reading.hashed)
     rows, width = sparse.shape
+    if reading.hashed is not None:
+        read_as = (f"{_of_all(rows, total)}features hashed into {width:,} columns",)
+        names = tuple(f"hash{i}" for i in range(width))
+        return replace(_block(sparse, names, {"label": marks}, "a feature", path, reading), read_as=read_as)
+    if width > 1 and not (sparse.indices == 0).any():
+        sparse, width = sparse[:, 1:], width - 1
     if rows * width > DENSE_LIMIT:
         raise InputError(
             f"{path} has {rows:,} rows of {width:,} features, of which {sparse.nnz:,} are not 0: written out they take "
-            f"{rows * width * 8 / 2**30:.1f} GiB, at most {DENSE_LIMIT * 8 / 2**30:.0f} GiB are allowed; number the "
-            "features without gaps, or leave rare ones out"
+            f"{rows * width * 8 / 2**30:.1f} GiB, at most {DENSE_LIMIT * 8 / 2**30:.0f} GiB are allowed; take some of "
+            "the rows (--sample), hash the features into fewer columns (--hashed), or leave rare ones out"
         )
     if (np.isfinite(sparse.data) & (np.abs(sparse.data) >= cells.EXACT)).any():
         raise InputError(
             f"{path} holds a feature of 2^53 or more, where svmlight's numbers are not exact: scale it, or leave it out"
         )
     names = tuple(f"f{i}" for i in range(width))
-    return _block(sparse.toarray(), names, {"label": marks}, "a feature", path, reading)
+    table = _block(sparse.toarray(), names, {"label": marks}, "a feature", path, reading)
+    return table if rows == total else replace(table, read_as=(_of_all(rows, total).rstrip("; "),))
+
+
+def _of_all(rows: int, total: int) -> str:
+    return "" if rows == total else f"{rows:,} of {total:,} rows, drawn at random; "
 
 
 def _check_finite(block: Array, what: str, names: tuple[str, ...], path: Path, reading: Reading) -> None:
@@ -334,5 +346,5 @@ _READERS: dict[str, Callable[[bytes, Path, Reading], Table]] = {
     r"\.(parquet|pq)$": _parquet,
     r"\.npz$": _npz,
     r"[-.]idx\d?(-ubyte)?$": _idx,
-    r"\.(svm|svmlight|libsvm)$": _svmlight,
 }
+_SVMLIGHT = re.compile(r"\.(svm|svmlight|libsvm)(\.(gz|bz2|xz))?$")

@@ -20,7 +20,8 @@ class Reading:
     otherwise they are c1, c2, and so on.  ``encoding``: of text, as Python calls it.  ``drop``: columns to leave out.
     ``numeric``: columns of numbers, in which anything else counts as missing.  ``categorical``: columns of text, also
     if they look like numbers.  ``missing``: "refuse" missing values, "drop" their rows, or "impute" the median of
-    numbers and a category of its own in text.  Raises InputError for other values.
+    numbers and a category of its own in text.  ``sample``: so many rows of an svmlight file at most, each as likely.
+    ``hashed``: so many columns into which its features are hashed.  Raises InputError for other values.
     """
 
     separator: str | None = None
@@ -31,6 +32,8 @@ class Reading:
     numeric: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     missing: str = "refuse"
+    sample: int | None = None
+    hashed: int | None = None
 
     def __post_init__(self) -> None:
         separator = self.separator
@@ -44,6 +47,9 @@ class Reading:
             raise InputError(f"{self.decimal!r} cannot both separate cells and be the mark of decimals")
         if self.missing not in ("refuse", "drop", "impute"):
             raise InputError(f"missing {self.missing!r}: allowed are refuse, drop, impute")
+        for name, count in (("sample", self.sample), ("hashed", self.hashed)):
+            if count is not None and count < 1:
+                raise InputError(f"{name} {count}: needs at least 1")
         if both := sorted({*self.numeric} & {*self.categorical}):
             raise InputError(f"column {both[0]!r} is both numeric and categorical: choose one")
         if self.encoding is not None:
@@ -72,6 +78,8 @@ def _is_one(text: str) -> bool:
 PLAIN = Reading()
 TEXT_ALONE = ("separator", "decimal", "header", "encoding")
 """What can be said of text files alone."""
+SVMLIGHT_ALONE = ("sample", "hashed")
+"""What can be said of svmlight files alone."""
 
 
 def option(name: str) -> str:

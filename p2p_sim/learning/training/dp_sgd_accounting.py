@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
@@ -63,7 +62,12 @@ def epsilon_poisson(
         float(rate),
         int(steps),
     )  # numpy's small ones overflow
-    dp, pld = _package("dp_accounting"), _package("dp_accounting.pld")
+    with needed(
+        "the epsilon of Poisson batches is computed by dp-accounting",
+        "pip install 'p2p-sim[accounting]' or pip install 'dp-accounting>=0.5'",
+    ):
+        import dp_accounting as dp
+        from dp_accounting import pld
     if FARTHEST * noise_multiplier < _MOVED[neighbours]:
         return math.inf
     accountant = pld.PLDAccountant(
@@ -200,11 +204,3 @@ def _check_delta(delta: float) -> None:
     check_range("delta", delta, 0, 1, open_low=True)
     if delta == 1:
         raise InputError(f"delta = {delta!r}: must be below 1; give one such as 1e-6, or 1 / rows")
-
-
-def _package(name: str) -> Any:
-    return needed(
-        name,
-        "the epsilon of Poisson batches is computed by dp-accounting",
-        "pip install 'p2p-sim[accounting]' or pip install 'dp-accounting>=0.5'",
-    )

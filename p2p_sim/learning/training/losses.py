@@ -330,13 +330,16 @@ def _inside(shares: Array) -> Array:
     return np.asarray(bounded / bounded.sum())
 
 
-def match(x: Array, released: Released, noise: Any = 0.0, weights: Array | None = None) -> Regression:
+def match(
+    x: Array, released: Released, noise: Any = 0.0, weights: Array | None = None, *, penalty: float = PENALTY
+) -> Regression:
     """Return the logistic regression fitted to released labels, randomized by ``noise``.
 
     x (n, d); the loss is ``forward``.  ``noise``: the probability of a lie, uniform among the others; or the law
-    (k, k), as ``channel`` makes it.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.  Raises
-    InputError if no label was released, and if a released label says nothing about the true one: a lie with
-    probability (k - 1) / k or more, or a law whose columns are all the same.
+    (k, k), as ``channel`` makes it.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.
+    ``penalty``: weight of half the squared weights.  Raises InputError if no label was released, and if a released
+    label says nothing about the true one: a lie with probability (k - 1) / k or more, or a law whose columns are all
+    the same.
     """
     labels = released.counts.shape[1]
     if not released.counts.sum() > 0:
@@ -357,7 +360,9 @@ def match(x: Array, released: Released, noise: Any = 0.0, weights: Array | None 
         inside = replace(inside, counts=released.counts * weights[:, None])  # type: ignore[type-var]
         weight = float(inside.counts.sum() / released.counts.sum())
     begin = starting_shares(released, law, weights)
-    return Regression(labels).fit(x, lambda scores: forward(scores, inside, law), begin, rows, weight)
+    return Regression(labels, penalty).fit(
+        x, lambda scores: forward(scores, inside, law), begin, rows, weight
+    )
 
 
 def says_nothing(law: Array) -> bool:

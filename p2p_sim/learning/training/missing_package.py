@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from p2p_sim.core.errors import InputError
 
@@ -12,10 +12,14 @@ class MissingPackageError(InputError, ImportError):
     """A package that is not always installed is needed; the text says how to install it."""
 
 
-def needed(name: str, what: str, install: str) -> Any:
-    """Import a module; raises MissingPackageError: ``what`` it is for, and what to do."""
+@contextmanager
+def needed(what: str, install: str) -> Iterator[None]:
+    """Say, of an import in the ``with`` block that fails, ``what`` it is for and what to do.
+
+    Raises MissingPackageError.
+    """
     try:
-        return importlib.import_module(name)
+        yield
     except ImportError as error:
         raise MissingPackageError(
             f"{what}, which cannot be imported ({error}): install it, {install}"

@@ -36,7 +36,8 @@ from p2p_sim.learning.training.losses import (
 )
 from p2p_sim.learning.training.metrics import Metrics, measure
 from p2p_sim.network.walks import stepping
-from p2p_sim.privacy.registry import LabelNoise, label_noise
+from p2p_sim.privacy.registered import label_noise
+from p2p_sim.privacy.registry import LabelNoise
 from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]

@@ -15,7 +15,8 @@ def pytorch(what: str, threads: int = 1) -> Iterator[Any]:
 
     ``what``: what it is for, such as "A needs PyTorch".  Raises MissingPackageError, an InputError, if it is absent.
     """
-    torch = needed("torch", what, "pip install 'p2p-sim[torch]', or pip install torch")
+    with needed(what, "pip install 'p2p-sim[torch]', or pip install torch"):
+        import torch
     outside = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

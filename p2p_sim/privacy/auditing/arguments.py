@@ -14,7 +14,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import THRESHOLDS
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 
 MOST_TRIALS = 10**12
 """Largest number of worlds: a machine that runs a million a second has done these in eleven days."""

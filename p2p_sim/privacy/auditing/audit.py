@@ -17,7 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.summary import Rows, Summary, counted, down
 from p2p_sim.privacy.accountant import profile
-from p2p_sim.privacy.auditing import confidence_bounds, not_varied, worlds
+from p2p_sim.privacy.auditing import confidence_bounds, worlds
 from p2p_sim.privacy.auditing.arguments import (
     alike,
     check,
@@ -42,16 +42,16 @@ from p2p_sim.privacy.auditing.claims import (
 )
 from p2p_sim.privacy.auditing.confidence_bounds import probability
 from p2p_sim.privacy.auditing.law_test import LawTest
-from p2p_sim.privacy.auditing.looks import Look, Looked, Plan
+from p2p_sim.privacy.auditing.looks import Look, Looked, Search
 from p2p_sim.privacy.auditing.measure import Measured, Point
 from p2p_sim.privacy.auditing.own_attack import AttackStatistic
-from p2p_sim.privacy.auditing.pairs import choose, given_pair
+from p2p_sim.privacy.auditing.pairs import Pairs, choose, given_pair
 from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
 from p2p_sim.privacy.auditing.worlds_of_run import world_of
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
@@ -245,13 +245,13 @@ def audit(
     exact = model.statistic(situation, statistic)
     attack = None if exact is not None else model.attack(situation, statistic)
     check_enough(trials, confidence, learning=exact is None)
-    plan = Plan(
+    search = Search(
         situation, statistic, exact, attack, chosen, honest, functools.cache(model.law_at), (kind, at), trials, seed,
         false_alarm, settings, reporter_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
-        pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
-        looked, tested = plan.all(pairs, confidence)
+        pairs = choose(wanted, situation, (kind, at), trials, seed, settings, search.progress)
+        looked, tested = search.all(pairs, confidence)
     if exact is not None and model.protocol is not None:
         tested = _more_labels(protocol, model.protocol, false_alarm) or tested
     best = max(looked, key=lambda each: each.look.lower)  # of equal ones the first
@@ -266,7 +266,7 @@ def audit(
         best.look.trials, confidence, best.look.statistic, claimed, found.points, tested, verdict, why,
         _needed(claimed, looked[0], kind, at) if verdict == INCONCLUSIVE else None,
         found.true_positive, found.false_positive, _assumes(protocol, columns), tuple(each.look for each in looked),
-        not_varied.sentences(
+        _not_varied(
             pairs, size, honest, best.composition, _how(best, chosen, asked), graph=joined is not None, run=about,
             alone="" if any(each.look.statistic.startswith("classifier") for each in looked)
             else "own attack" if exact is None else "exact statistic",
@@ -404,6 +404,45 @@ def _tested(law: LawTest | None) -> str:
     if not law.tested:
         return f"none: {law.why}"
     return f"p = {law.p_value:.2g}, {f'rejected: {law.why}' if law.rejected else 'not rejected'}"
+
+
+def _not_varied(
+    pairs: Pairs, size: int, honest: int, composition: int, how: str, *, graph: bool, run: str, alone: str
+) -> tuple[str, ...]:
+    """Return what stood still while one label of the victim was replaced; nothing where there was no choice.
+
+    ``honest``: other users who do not look.  ``composition``: how many of them have the second label, and ``how``
+    this was chosen.  ``graph``: whether one joins the users.  ``run``: whose worlds they are, empty for none.
+    ``alone``: "exact statistic" or "own attack" where it looked and no classifier beside it, else empty.
+    """
+    found = []
+    if len(pairs.looked_at) < pairs.of:
+        named = ", ".join(f"{first} and {second}" for first, second in pairs.looked_at)
+        chosen = (
+            f"chosen by a pilot of all, {pairs.pilot:,} worlds a label" if pairs.pilot else "as was asked"
+        )
+        found.append(
+            f"pairs of labels: {len(pairs.looked_at)} of {pairs.of} were measured ({named}; {chosen})"
+        )
+    if alone == "own attack":
+        found.append("what the own attack does not look at: no classifier looked beside it")
+    elif alone:
+        found.append(
+            "what the law does not speak of: the exact statistic looked alone, as was asked, or since there were too "
+            "few trials for a classifier beside it"
+        )
+    if honest:
+        found.append(
+            f"labels of the others: {composition} of {honest} honest others had the second label of the pair, the rest "
+            f"the first ({how})"
+        )
+    if graph:
+        found.append("the victim's place in the graph: she was user 0, and the colluders those next to her")
+    if run:
+        found.append(f"the victim and her cluster, of those of the run: {run}")
+    elif size > 1:
+        found.append(f"the size of the victim's cluster: {size:,} users")
+    return tuple(found)
 
 
 def _curve(looked: list[Looked]) -> Looked:

@@ -10,6 +10,7 @@ import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.network.bags import bags_of, smallest
+from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
 from p2p_sim.privacy.auditing.statistic import (
     CUT,
     NEVER,
@@ -20,7 +21,6 @@ from p2p_sim.privacy.auditing.statistic import (
     bit_ratio,
     in_table,
 )
-from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 from p2p_sim.privacy.laws.binomial_tails import noisy_ones
 from p2p_sim.privacy.laws.noise import table
 from p2p_sim.privacy.laws.randomized_response import local_epsilon

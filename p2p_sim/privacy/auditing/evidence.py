@@ -14,8 +14,9 @@ from p2p_sim import backends
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing import classifier, own_attack, rest_of_view
 from p2p_sim.privacy.auditing.own_attack import AttackStatistic
+from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
-from p2p_sim.privacy.auditing.worlds import Seen, Situation, batch_seed, batches, seed_of
+from p2p_sim.privacy.auditing.worlds import Situation, batch_seed, batches, seed_of
 
 Array = npt.NDArray[Any]
 Table = tuple[Array, list[str]]

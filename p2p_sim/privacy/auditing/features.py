@@ -18,7 +18,7 @@ from p2p_sim.privacy.auditing import worlds
 from p2p_sim.privacy.auditing.numbering import CLUSTER
 
 if TYPE_CHECKING:
-    from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
+    from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
 
 Array = npt.NDArray[Any]
 

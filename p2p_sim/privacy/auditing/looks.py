@@ -50,7 +50,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Search:
     """What is looked for in every pair of labels.
 
     ``statistic``: what was asked for.  ``exact``: of labels 0 and 1, None where no law is known.  ``attack``: given, or
@@ -81,9 +81,9 @@ class Plan:
                 f"confidence = {confidence!r}: too near to 1 to be shared over {count} pairs of labels; give a lower "
                 "one, or one pair"
             )
-        plan = replace(self, false_alarm=self.false_alarm / count)
+        search = replace(self, false_alarm=self.false_alarm / count)
         for pair in pairs.looked_at:
-            found, test = plan.look(pair, each)
+            found, test = search.look(pair, each)
             looked += found
             tests += [] if test is None else [test]
         return looked, whole_test(tests)

@@ -20,7 +20,7 @@ from p2p_sim.core.random_words import stream, words
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import thresholds
 from p2p_sim.privacy.auditing.rearranged import locked, rearranged
-from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.auditing.seen import Seen
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.message import USER
 from p2p_sim.privacy.auditing import numbering
-from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
+from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from p2p_sim.privacy.auditing.worlds import Seen
+    from p2p_sim.privacy.auditing.seen import Seen
 
 Array = npt.NDArray[Any]
 WorldCounts = dict[str, Array]

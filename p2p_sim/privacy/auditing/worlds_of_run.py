@@ -17,7 +17,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import bags
 from p2p_sim.privacy.auditing.worlds import around, met_from
-from p2p_sim.privacy.registry import known
+from p2p_sim.privacy.registered import known
 from p2p_sim.run import Run
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,10 @@
-"""Composition of several runs on the same labels into one privacy profile."""
+"""Composition of several runs on the same labels into one privacy profile.
+
+Runs of one seed draw the same random words, and do not add up: a user whom one run shows lying at a small probability
+lies in every run at a larger one, and two answers that differ say both her label and that she lied.
+
+*Source:* ``docs/laws.md``, "Shared coins", of these.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,9 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.composition.composed_law import one_with_cases, together
 from p2p_sim.privacy.composition.same_case import listed_cases
-from p2p_sim.privacy.composition.shared_coins import shared_law
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
 
 MOST = 10**9
@@ -23,6 +31,8 @@ _SAME_CASE = "the victim's cluster has the same users in every run, and the same
 _ONE_CASE = "the worst case, the same in every run"
 _EACH_CASE = "the worst case of each run, as no case is composed by itself"
 _SAME_COINS = "all runs read the same labels and draw the same random words"
+_ONE_RUN = "the runs of a part are of one protocol with the same parameters, so they send the same messages"
+_ONE_WORD = "in every run a user lies where the same random word lies below the run's probability of a lie"
 Part = PrivacyProfile | tuple[PrivacyProfile, int]
 
 
@@ -194,3 +204,36 @@ def _name(profiles: list[PrivacyProfile], view: str | None) -> str:
             f"views {names}: these differ; name who holds them all, for instance view={'+'.join(names)!r}"
         )
     return names[0] if view is None else view
+
+
+def shared_law(profiles: list[PrivacyProfile]) -> tuple[Law, str] | str:
+    """Return the law of runs that share their coins, and what it assumes; or why none is known.
+
+    ``profiles``: at least one, each with a law.
+    """
+    laws = [profile.law for profile in profiles]
+    if len(laws) == 1 and laws[0] is not None:
+        return laws[0], _ONE_RUN
+    responses = [response for law in laws if law is not None and (response := law.response()) is not None]
+    alike = {(labels, profile.source) for (_, labels), profile in zip(responses, profiles, strict=False)}
+    if len(responses) < len(laws) or len(alike) > 1:
+        return (
+            "runs that share their coins have a known law only where they are one part, (profile, times), or where "
+            "each is one randomized response of one protocol over the same labels; give the runs different seeds "
+            "(p2p-sim run without --seed)"
+        )
+    return one_word([budget for budget, _ in responses], responses[0][1]), _ONE_WORD
+
+
+def one_word(budgets: list[float], labels: int) -> Law:
+    """Return the law of answers of one user to several randomized responses that compare one random word.
+
+    ``budgets``: their local epsilons, at least one, over ``labels`` values.  An answer that differs from another gives
+    the label away: that is so with probability (largest - smallest probability of a lie), at every epsilon.
+    """
+    rarest, commonest = LocalResponse(max(budgets), labels), LocalResponse(min(budgets), labels)
+    lie, truth, apart = (1 - rarest.keep) / (labels - 1), commonest.keep, rarest.keep - commonest.keep
+    # label 0 in all runs; label 1 in all; a third one in all; 0 first and a lie then; 1 first and a lie then
+    p = [truth, lie, (labels - 2) * lie, apart, 0.0]
+    q = [lie, truth, (labels - 2) * lie, 0.0, apart]
+    return Atoms(np.array([p]), np.array([q]))

@@ -8,7 +8,7 @@ This is the oracle: whatever is computed from a formula is checked against it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -190,6 +190,22 @@ def enumerate_view(
     Unnamed users of the view are the first others.  Weights are exact fractions of the parameters as floats.
     Raises InputError above 6 users, for draws with too many outcomes, and if she herself is in the view.
     """
+    return enumerate_views(
+        protocol, population, (view,), change=change, to=to, channels=channels, faults=faults
+    )[view]
+
+
+def enumerate_views(
+    protocol: Protocol,
+    population: Population,
+    views: Sequence[str],
+    *,
+    change: int = 0,
+    to: int | None = None,
+    channels: str = "plain",
+    faults: Faults | Sequence[str] | None = None,
+) -> dict[str, EnumeratedView]:
+    """Return the exact laws of several views, by name; draws are followed once for all.  See ``enumerate_view``."""
     wrong = Faults.of(faults)
     layout.check(protocol, population, wrong)
     if channels not in CHANNELS:
@@ -200,12 +216,7 @@ def enumerate_view(
         )
     if not 0 <= change < population.users:
         raise InputError(f"change = {change}: users are 0 to {population.users - 1}")
-    others = [user for user in range(population.users) if user != change]
-    coalition = Coalition.parse(view, protocol.roles()).named(others)
-    if change in coalition.users or not coalition.users <= set(range(population.users)):
-        raise InputError(
-            f"view {view!r}: its users must be among {others}; user {change} is the one it learns about"
-        )
+    coalitions = {view: _coalition(protocol, population, view, change) for view in views}
     labels = protocol.label_count()
     other = (int(population.y[change]) + 1) % labels if to is None else to
     if not 0 <= other < labels or other == int(population.y[change]):
@@ -213,8 +224,18 @@ def enumerate_view(
     y = population.y.copy()
     y[change] = other
     worlds = (population, replace(population, y=y))
-    first, second = (_law(protocol, _ways(protocol, world, wrong), coalition, channels) for world in worlds)
-    return EnumeratedView(view, first, second)
+    first, second = (_laws(protocol, _ways(protocol, world, wrong), coalitions, channels) for world in worlds)
+    return {view: EnumeratedView(view, first[view], second[view]) for view in views}
+
+
+def _coalition(protocol: Protocol, population: Population, view: str, change: int) -> Coalition:
+    others = [user for user in range(population.users) if user != change]
+    coalition = Coalition.parse(view, protocol.roles()).named(others)
+    if change in coalition.users or not coalition.users <= set(range(population.users)):
+        raise InputError(
+            f"view {view!r}: its users must be among {others}; user {change} is the one it learns about"
+        )
+    return coalition
 
 
 @dataclass(frozen=True)
@@ -226,23 +247,24 @@ class Way:
     drawn: dict[str, list[tuple[str, int, Any]]]
 
 
-def _law(
-    protocol: Protocol, ways: Iterable[Way], coalition: Coalition, channels: str
-) -> dict[Observation, Fraction]:
-    """Return to each observation of the coalition the weight of all ways that show it."""
+def _laws(
+    protocol: Protocol, ways: Iterable[Way], coalitions: Mapping[str, Coalition], channels: str
+) -> dict[str, dict[Observation, Fraction]]:
+    """Return of each coalition to each of its observations the weight of all ways that show it."""
     messages: dict[str, Message] = protocol.messages()
-    law: dict[Observation, Fraction] = {}
+    laws: dict[str, dict[Observation, Fraction]] = {name: {} for name in coalitions}
     for way in ways:
-        observed = [
-            row
-            for kind, parts in way.trace.items()
-            for part in parts
-            for row in _observations(messages[kind], part, coalition, channels)
-        ]
-        own = [_own(role, log, coalition) for role, log in way.drawn.items()]
-        observation = (tuple(sorted(observed)), *own)
-        law[observation] = law.get(observation, Fraction(0)) + way.weight
-    return law
+        for name, coalition in coalitions.items():
+            observed = [
+                row
+                for kind, parts in way.trace.items()
+                for part in parts
+                for row in _observations(messages[kind], part, coalition, channels)
+            ]
+            own = [_own(role, log, coalition) for role, log in way.drawn.items()]
+            observation = (tuple(sorted(observed)), *own)
+            laws[name][observation] = laws[name].get(observation, Fraction(0)) + way.weight
+    return laws
 
 
 def _ways(protocol: Protocol, population: Population, faults: Faults | None) -> Iterator[Way]:

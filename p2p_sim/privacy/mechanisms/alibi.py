@@ -18,8 +18,8 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.population import Population
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import said_by_victim
+from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
-from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.laws.finite import Atoms

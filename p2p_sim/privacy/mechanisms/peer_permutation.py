@@ -23,8 +23,8 @@ from p2p_sim.observed_view import View
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, CrowdLabels, VictimBit
+from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts
-from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.laws import randomized_response

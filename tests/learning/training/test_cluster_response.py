@@ -10,8 +10,8 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.learning import experiment
-from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import evidence
-from p2p_sim.privacy.registry import label_noise
+from p2p_sim.privacy.mechanisms.cluster_response import evidence
+from p2p_sim.privacy.registered import label_noise
 from protocols import ClusterResponse
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from p2p_sim.core.message import Message
-from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
+from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
 
 
 def message(kind, sender, recipient, **fields):

@@ -11,7 +11,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing.classifier import fit, thresholds
 from p2p_sim.privacy.auditing.confidence_bounds import count, delta_lower, epsilon_lower
 from p2p_sim.privacy.auditing.features import common, features
-from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.auditing.seen import Seen
 from tests.privacy.auditing.seen import columns, forwarded, message, reports, told
 
 CONFIDENCE = 0.99

@@ -7,7 +7,7 @@ import pytest
 
 from p2p_sim.core.message import Vector
 from p2p_sim.privacy.auditing.features import ROUNDS, common, features
-from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.auditing.seen import Seen
 from tests.privacy.auditing.seen import columns, forwarded, message, reports, told
 
 

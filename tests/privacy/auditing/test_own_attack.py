@@ -372,7 +372,7 @@ def known_attack() -> Iterator[None]:
 
     privacy.register(Registered, privacy.Accounting(statistic=statistic))
     yield
-    del registry._REGISTERED[Registered]
+    del registry.REGISTERED[Registered]
 
 
 @pytest.mark.usefixtures("known_attack")

@@ -12,8 +12,9 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing.audit import statistic_of
 from p2p_sim.privacy.auditing.features import features
 from p2p_sim.privacy.auditing.rearranged import rearranged
+from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import Statistic
-from p2p_sim.privacy.auditing.worlds import Seen, Situation, batches
+from p2p_sim.privacy.auditing.worlds import Situation, batches
 from protocols import (
     EncryptedShuffle,
     LabelProportions,

@@ -14,7 +14,8 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.audit import statistic_of
 from p2p_sim.privacy.auditing.law_test import law_test
-from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages, Situation, batches
+from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
+from p2p_sim.privacy.auditing.worlds import Situation, batches
 from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, upper_tails
 from protocols import PeerToPeer, RandomizedResponse
 

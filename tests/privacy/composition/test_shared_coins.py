@@ -13,7 +13,7 @@ import pytest
 import p2p_sim
 from p2p_sim import privacy
 from p2p_sim.core import InputError, Population
-from p2p_sim.privacy.composition.shared_coins import one_word
+from p2p_sim.privacy.composition.compose import one_word
 from protocols import PeerToPeer, RandomizedResponse
 
 

@@ -14,7 +14,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
-from p2p_sim.privacy.registry import accounting
+from p2p_sim.privacy.registered import accounting
 from protocols import (
     BinnedResponse,
     ClusterResponse,

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
-from p2p_sim.privacy.registry import accounting
+from p2p_sim.privacy.registered import accounting
 from protocols import (
     Alibi,
     ClusterResponse,

@@ -1,19 +1,26 @@
 """Cluster response (Algorithm 1 of Clustering 2022): the learner is told q~ of each cluster, and labels drawn from it.
 
+The learner's model is trained with the modified loss of lines 28 to 30: what labels say of which some were drawn from
+q~.
+
 *Source:* ``docs/laws.md``, "Cluster response".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.population import Population
 from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_printed
+from p2p_sim.privacy.label_matrices import Evidence, ResamplingMatrices
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Atoms, Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
@@ -24,14 +31,15 @@ from p2p_sim.privacy.mechanism_parts.entry_difference import differences
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
 from p2p_sim.privacy.mechanisms.cluster_response.attack import attack
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
-from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import noise
 from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic, unaudited
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, LawOf, register
+from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits
 from p2p_sim.privacy.theorems import Promise, nothing, promise
 from protocols import ClusterResponse
 from protocols.cluster_response import CLUSTER, total
+
+Columns = Mapping[str, npt.NDArray[np.int64]]
 
 PAPER = "Clustering 2022, Algorithm 1"
 TRUSTED = "the curator is trusted: she sees every label"
@@ -100,7 +108,9 @@ def _listed(protocol: ClusterResponse, size: int, colluders: int, composition: i
 def bound(protocol: ClusterResponse) -> Atoms:
     """Return the law of two noisy counts and of one draw where both labels have probability tau.
 
-    Its pure epsilon is that of Theorem 1 as corrected.  *Source:* ``docs/laws.md``, "Cluster response".
+    Its pure epsilon is that of Theorem 1 as corrected.
+
+    *Source:* ``docs/laws.md``, "Cluster response".
     """
     tau, sigma, lam, _ = protocol.settings()
     noise = np.ones(1) if sigma is None else differences(float(2 / sigma), protocol.grid)
@@ -144,6 +154,41 @@ def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta
         promise(name, replace(found, epsilon=found.epsilon + cost))
         for name, found in zip(names, bounds, strict=True)
     ]
+
+
+def noise(protocol: ClusterResponse) -> LabelNoise | None:
+    """Return what released labels say by the matrix (1 - beta) I + beta 1 q~^T of each cluster.
+
+    None with beta = 0, as in Corollary 2: there the modified loss is the loss itself, and so is its model.
+    """
+    if not protocol.settings().beta:
+        return None
+
+    def reports(columns: Columns, people: Population) -> Evidence:
+        return evidence(protocol, columns, people)
+
+    return LabelNoise(Fraction(0), protocol.labels, reports=reports)
+
+
+def evidence(protocol: ClusterResponse, columns: Columns, people: Population) -> Evidence:
+    """Return what the learner's labels say; those of a cluster whose q~ was lost are left out, and counted.
+
+    Its weights are those of the modified loss, (l(y) - beta q~ . l) / (1 - beta).  *Source:* Clustering 2022, Lemma 3.
+    """
+    told, first = np.unique(columns["q_cluster"], return_index=True)
+    q = columns["weights"][first] / columns["weights"][first].sum(axis=1, keepdims=True)
+    known = np.isin(columns["cluster"], told)
+    users = columns["sender"][known]
+    group = np.zeros(people.users, np.int64)
+    group[users] = np.searchsorted(told, columns["cluster"][known])
+    if not len(told):
+        return Evidence(users, np.ones((0, protocol.labels)), lambda: np.ones((0, protocol.labels)))
+    matrices = ResamplingMatrices(float(protocol.settings().beta), q, group=group)
+    found = matrices.evidence(users, columns["y"][known].astype(np.int64))
+    left = int(np.count_nonzero(~known))
+    return (
+        replace(found, note=f"{left:,} labels are of clusters whose distribution was lost") if left else found
+    )
 
 
 register(

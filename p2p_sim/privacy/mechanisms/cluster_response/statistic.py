@@ -13,8 +13,8 @@ import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing.common_statistics import Answered, chance_ratio
+from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts, in_table
-from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import MOST_LISTED, Floats, outcomes, views
 from p2p_sim.privacy.setting import LEARNER
 from protocols import ClusterResponse

@@ -8,8 +8,7 @@ from fractions import Fraction
 from p2p_sim.privacy.mechanisms.peer_to_peer.attack import attack
 from p2p_sim.privacy.mechanisms.peer_to_peer.faults import under_faults
 from p2p_sim.privacy.mechanisms.peer_to_peer.graph_law import over_neighbours, reports_of_victim
-from p2p_sim.privacy.mechanisms.peer_to_peer.groups import group
-from p2p_sim.privacy.mechanisms.peer_to_peer.law import over_clusters
+from p2p_sim.privacy.mechanisms.peer_to_peer.law import group, over_clusters
 from p2p_sim.privacy.mechanisms.peer_to_peer.statistic import statistic
 from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_epsilon, theorems
 from p2p_sim.privacy.profile import PrivacyProfile

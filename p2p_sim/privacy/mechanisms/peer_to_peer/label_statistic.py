@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 
 from p2p_sim.privacy.auditing.common_statistics import UNSEEN, bit_of_victim
+from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import (
     CUT,
     Statistic,
@@ -20,7 +21,6 @@ from p2p_sim.privacy.auditing.statistic import (
     in_table,
     log_binomial,
 )
-from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.randomized_response import local_epsilon
 
 Array = npt.NDArray[Any]

@@ -1,6 +1,6 @@
 """Algorithm 2 in clusters: the profile of every view, and the probability that the victim's bit is seen.
 
-*Source:* ``docs/laws.md``, "Algorithm 2, peer to peer".
+*Source:* ``docs/laws.md``, "Algorithm 2, peer to peer", and "Groups".
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from p2p_sim.privacy.composition.compose import composed
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.group_counts import WORK, GroupCounts
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES
 from p2p_sim.privacy.mechanisms.peer_to_peer.bounded_categories import ShownUsers
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
+from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import distinct_hits
 from p2p_sim.privacy.mechanisms.peer_to_peer.listed_categories import SmallCluster
 from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -56,6 +59,31 @@ def _or_asked(rest: Law, n: int, c: int, local: LocalResponse) -> Law:
     if not c:
         return rest
     return Mixture(((_not_asked_probability(n, c, 0.0, 0), rest), (_asked_probability(n, c, 0.0, 0), local)))
+
+
+def group(protocol: PeerToPeer, setting: Setting, members: int) -> PrivacyProfile | None:
+    """Return what a view learns of several labels, users curious; None for other views and for large clusters."""
+    view, n, alpha = setting.view, crowd(setting), float(protocol.alpha)
+    one = over_clusters(protocol, setting)
+    if view.wire:
+        return None
+    if not setting.learner:
+        law = _of_asked(one, local_law(protocol), distinct_hits(view.user_count, members, n))
+        return replace(one, law=law, source=f"{one.source}, of as many of the group as peers ask")
+    if view.user_count or protocol.labels > 2:
+        return None
+    counts = GroupCounts(alpha, n, members, float(protocol.theta))
+    return replace(one, law=counts, basis="exact") if counts.work <= WORK else None
+
+
+def _of_asked(one: PrivacyProfile, local: Law, chances: tuple[float, ...]) -> Law:
+    """Return the law of a view that sees the noisy bits of so many of the group: ``chances`` of 0, 1, 2, ..."""
+    cases = []
+    for many, chance in enumerate(chances):
+        seen = composed(replace(one, law=local), many).law
+        assert seen is not None
+        cases.append((chance, seen))
+    return Mixture(tuple(cases))
 
 
 def _of_categories(protocol: PeerToPeer, setting: Setting, found: PrivacyProfile) -> PrivacyProfile:

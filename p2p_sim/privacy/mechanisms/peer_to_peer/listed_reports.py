@@ -1,7 +1,8 @@
 """Reports of a small cluster at one composition, listed: the probability of every (reports, ones among them).
 
 *Source:* ``docs/laws.md``, "The learner": M ~ Bin(n, theta), N the noisy ones, K | M, N ~ Bin(M, N / n), summed over N.
-All terms are positive, so relative errors add up and nothing cancels.
+All terms are positive, so relative errors add up and nothing cancels.  ``cluster_reports`` takes this law where it can
+be listed, and its own brackets, which know no such error, elsewhere.
 """
 
 from __future__ import annotations

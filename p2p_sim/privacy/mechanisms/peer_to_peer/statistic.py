@@ -13,6 +13,7 @@ import numpy.typing as npt
 from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import UNSEEN, VictimBit, bit_law, bit_log_ratio
+from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import (
     CUT,
     NEVER,
@@ -26,7 +27,6 @@ from p2p_sim.privacy.auditing.statistic import (
     in_table,
     log_binomial,
 )
-from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.binomial_tails import Window, noisy_ones
 from p2p_sim.privacy.mechanisms.peer_to_peer.label_statistic import LARGEST, ReportedLabels, VictimLabel
 from p2p_sim.privacy.setting import LEARNER

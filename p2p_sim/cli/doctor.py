@@ -1,0 +1,248 @@
+"""``p2p-sim doctor``: whether this installation can do its work, and what to do where it cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal
+
+from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import EXECUTION, Format, Json, flag, wants_json
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+
+Verdict = Literal["ok", "note", "problem"]
+
+_LITTLE_MEMORY, _LITTLE_DISK, _LITTLE_SHARED = 2 << 30, 1 << 30, 256 << 20
+_EXTRAS = {
+    "torch": "models of neural networks, PATE and FixMatch",
+    "dp_accounting": "the epsilon of the DP-SGD baseline",
+    "pynndescent": "nearest neighbours of more than 100,000 users",
+    "PIL": "CIFAR-10",
+    "playwright": "tests of the page in a browser",
+}
+_INSTALL = {"PIL": "images", "torch": "torch", "dp_accounting": "accounting", "pynndescent": "leakage"}
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "xdg-open", "open")
+_RAY_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, how it is, and what to do about it: empty where nothing need be done."""
+
+    what: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+
+@app.command("doctor", cls=OnceCommand, epilog="Example: p2p-sim doctor --start-ray")
+@dataclass(frozen=True)
+class DoctorCommand:
+    """Check this installation: packages, memory, disk, data sets, Ray and a browser.  Exit status 1: a problem."""
+
+    start_ray: Annotated[
+        bool, flag(EXECUTION, "Also start Ray here, run a protocol on it, and shut it down.", "--start-ray")
+    ] = False
+    json: Json = False
+    format: Format = "text"
+
+    def execute(self, _command: Command) -> int:
+        """Look, print; 1 if something is wrong."""
+        from p2p_sim.progress import Progress
+
+        as_json = wants_json(self.json, self.format)
+        with Progress() as progress, terminal.stdout_to_stderr():
+            progress("looking at this installation", 0, 0)
+            findings = [*_packages(), *_machine(), *_places(), _compiled_loops()]
+            findings += [*_data(), *_ray(self.start_ray), _browser()]
+        problems = sum(each.verdict == "problem" for each in findings)
+        if as_json:
+            document = {"problems": problems, "findings": [asdict(each) for each in findings]}
+            sys.stdout.write(terminal.as_json(document))
+        else:
+            rows = [(each.verdict, each.what, terminal.visible(each.found)) for each in findings]
+            advice = [f"{each.what}: {terminal.visible(each.advice)}" for each in findings if each.advice]
+            sys.stdout.write(terminal.table(("", "", "found"), rows))
+            sys.stdout.write("".join(f"\n{line}" for line in ["", *advice]) if advice else "")
+            ending = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "no problem"
+            sys.stdout.write(f"\n\n{ending}\n")
+        return 1 if problems else 0
+
+
+def _packages() -> Iterator[Finding]:
+    """Look at Python and at all packages that this one needs, in the versions that it asks for."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    yield Finding("Python", "ok", f"{sys.version.split()[0]} in {sys.prefix}")
+    wrong: list[str] = []
+    right: list[str] = []
+    for text in metadata.requires("p2p-sim") or ():
+        try:
+            needed = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if needed.marker is not None and not needed.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            version = metadata.version(needed.name)
+        except metadata.PackageNotFoundError:
+            wrong.append(f"{needed.name} is not there")
+            continue
+        fits = needed.specifier.contains(version, prereleases=True)
+        (right if fits else wrong).append(
+            f"{needed.name} {version}" + ("" if fits else f", not {needed.specifier}")
+        )
+    advice = (
+        "install the package again: python -m pip install -U p2p-sim, or -e . in a checkout" if wrong else ""
+    )
+    yield Finding(
+        "packages",
+        "problem" if wrong else "ok",
+        "; ".join(wrong) if wrong else f"{len(right)} as they must be",
+        advice,
+    )
+    from importlib.util import find_spec
+
+    for name, what in _EXTRAS.items():
+        there = find_spec(name) is not None
+        how = f"python -m pip install 'p2p-sim[{_INSTALL[name]}]'" if name in _INSTALL else ""
+        if there:
+            yield Finding(name, "ok", f"there, for {what}")
+        elif how:
+            yield Finding(name, "note", f"not there; it is for {what}", f"if you need {what}: {how}")
+
+
+def _machine() -> Iterator[Finding]:
+    """Look at processors and memory."""
+    from p2p_sim.core.threads import cores
+    from p2p_sim.network.room import memory
+
+    yield Finding("processors", "ok", str(cores()))
+    size = memory()
+    little = size < _LITTLE_MEMORY
+    advice = "a million users take about 0.3 GB; Ray takes 1 GB more" if little else ""
+    yield Finding("memory", "note" if little else "ok", terminal.nbytes(size), advice)
+
+
+def _places() -> Iterator[Finding]:
+    """Look whether files can be written here."""
+    for what, place in (("this folder", Path.cwd()), ("temporary files", Path(tempfile.gettempdir()))):
+        try:
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(b"0")
+            free = shutil.disk_usage(place).free
+        except OSError as error:
+            why = f"{place}: {error.strerror or error}"
+            yield Finding(what, "problem", why, "go to a folder of your own, or give one by --out")
+            continue
+        little = free < _LITTLE_DISK
+        advice = "make room: a run of 1e7 users with all messages takes about 1 GB" if little else ""
+        yield Finding(what, "note" if little else "ok", f"{place}, {terminal.nbytes(free)} free", advice)
+
+
+def _compiled_loops() -> Finding:
+    """Look whether numba compiles here, or was switched off."""
+    from p2p_sim.core import kernels
+
+    name = "compiled loops"
+    if os.environ.get("P2P_SIM_NUMBA") == "0":
+        advice = "unset P2P_SIM_NUMBA: results are the same, and large runs faster"
+        return Finding(name, "note", "switched off by P2P_SIM_NUMBA=0", advice)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            kernels.choose(kernels.WORTH_COMPILING)
+        except InputError as error:
+            return Finding(name, "problem", str(error), "results are the same without them: P2P_SIM_NUMBA=0")
+    cannot = [str(each.message) for each in said if "numba" in str(each.message)]
+    return Finding(name, "note" if cannot else "ok", cannot[0] if cannot else "numba's")
+
+
+def _data() -> Iterator[Finding]:
+    """Look at the folder of data sets."""
+    from p2p_sim.learning.data import datasets
+    from p2p_sim.learning.data.sources import VARIABLE, folder
+
+    try:
+        place = folder()
+    except InputError as error:
+        yield Finding(
+            "data sets", "problem", str(error), f"set {VARIABLE} to a folder that is there, or unset it"
+        )
+        return
+    known = datasets.available()
+    here = [each.name for each in known if each.where.startswith(("bundled", "folder"))]
+    where = f"{VARIABLE} is {place}" if place is not None else f"{VARIABLE} is not set"
+    found = f"{len(here)} of {len(known)} are here ({', '.join(here)}); {where}"
+    missing = len(here) < len(known)
+    advice = f"set {VARIABLE} to a folder that holds them; p2p-sim data says what each is" if missing else ""
+    yield Finding("data sets", "note" if missing else "ok", found, advice)
+
+
+def _ray(start: bool) -> Iterator[Finding]:
+    """Look at Ray; ``start``: also run a protocol on it, in a process of its own."""
+    address = os.environ.get("RAY_ADDRESS", "")
+    if address:
+        yield Finding(
+            "Ray's cluster",
+            "note",
+            f"RAY_ADDRESS is {address}",
+            "runs on Ray go there; unset it for one here",
+        )
+    shared = Path("/dev/shm")
+    if shared.is_dir():
+        size = shutil.disk_usage(shared).total
+        little = size < _LITTLE_SHARED
+        advice = (
+            "Ray will keep its objects on disk, which is slow: give the container more, --shm-size 1g"
+            if little
+            else ""
+        )
+        yield Finding("shared memory", "note" if little else "ok", terminal.nbytes(size), advice)
+    if not start:
+        yield Finding("Ray", "ok", f"{metadata.version('ray')}, not started; --start-ray does")
+        return
+    words = [
+        "run",
+        "randomized-response",
+        "--users",
+        "8",
+        "--backend",
+        "shards",
+        "--shards",
+        "1",
+        "--seed",
+        "1",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "p2p_sim.cli", *words, "--out", str(Path(folder) / "run")]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_RAY_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            yield Finding("Ray", "problem", f"no run ended within {_RAY_SECONDS} s", "see docs/failures.md")
+            return
+    said = done.stderr.strip().splitlines()
+    if done.returncode:
+        yield Finding(
+            "Ray", "problem", said[-1] if said else f"status {done.returncode}", "see docs/failures.md"
+        )
+    else:
+        yield Finding("Ray", "ok", f"{metadata.version('ray')}, started, ran a protocol, and is shut down")
+
+
+def _browser() -> Finding:
+    """Look for a browser, which `trace serve` and reports are for."""
+    found = [name for name in _BROWSERS if shutil.which(name)]
+    if found or sys.platform == "win32":
+        return Finding("browser", "ok", found[0] if found else "the system's")
+    advice = "reports and `trace serve --export` write files that any browser elsewhere shows"
+    return Finding("browser", "note", "none was found", advice)

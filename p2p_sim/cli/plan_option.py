@@ -1,0 +1,140 @@
+"""What ``p2p-sim run`` says before it starts: the plan of ``--plan``, and the refusal of what cannot fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p2p_sim import backends
+from p2p_sim.cli.options import set_options
+from p2p_sim.cli.users import how_read
+from p2p_sim.core.argument_checks import check_whole
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.faults import Faults
+from p2p_sim.learning import experiment
+from p2p_sim.network import edges
+from p2p_sim.plan import Crowd, RunPlan, Saved, is_in_doubt, machines, plan_of
+from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from p2p_sim.cli.run import RunCommand
+    from p2p_sim.core.population import Population
+    from p2p_sim.core.protocol import Protocol
+
+_FLOAT = 8  # bytes of a feature
+_TEST_ROWS, _COPIES = 1.25, 2  # synthetic users and test rows, in users; copies that training makes
+
+
+def settings_of(command: RunCommand) -> backends.Settings:
+    """Return how and where a run takes place, of the options of ``p2p-sim run``."""
+    return backends.Settings(
+        command.backend, command.blocks, command.shards, command.address,
+        digest=not command.no_digest, faults=Faults.of(command.fault), costs=True, crypto=command.crypto,
+        threads=command.threads,
+    )  # fmt: skip
+
+
+def saved_by(command: RunCommand, users: int, features: int) -> Saved:
+    """Return what a run writes and where, and what training takes beside the users."""
+    trains = features and command.model != experiment.NO_MODEL
+    training = round(users * features * _FLOAT * (_TEST_ROWS + _COPIES)) if trains else 0
+    return Saved(Path(command.out or "runs").expanduser(), not command.no_population, training)
+
+
+def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
+    """Return the crowd of ``--users``, of whom no more than a few are made; None for the edges of a file.
+
+    Raises InputError for impossible users.
+    """
+    if command.graph is not None and command.graph.endswith(edges.SUFFIXES):
+        return None
+    assert command.users is not None  # the caller has looked
+    assert command.seed is not None  # drawn before
+    check_whole("users", command.users)
+    seed, shares = command.seed, command.label_shares()
+    size, drawn = experiment.drawn(
+        protocol, command.cluster_size, command.share, shares, command.features or 0, seed
+    )
+    crowd = Crowd.synthetic(command.users, size, drawn)
+
+    def joined(users: int) -> Population:
+        return experiment.join(protocol, crowd.make(users), command.graph, seed)[0]
+
+    return crowd if command.graph is None else replace(crowd, make=joined, apart=False)
+
+
+def check(command: RunCommand, protocol: Protocol, crowd: Crowd, features: int) -> None:
+    """Raise InputError with the numbers if a run cannot fit; most runs fit by far, which takes milliseconds to see.
+
+    Where a run of few users fails, the run itself will say why, or do without.
+    """
+    settings, saved = settings_of(command), saved_by(command, crowd.users, features)
+    plan: RunPlan | None = None
+    with suppress(InputError, ProtocolError):
+        here = machines(settings)
+        if is_in_doubt(protocol, crowd, settings, here, saved, command.trace):
+            plan = plan_of(protocol, crowd, settings, here, saved, command.trace)
+    if plan is not None:
+        plan.check()
+
+
+def say(command: RunCommand, protocol: Protocol, as_json: bool) -> int:
+    """Print what the run will take, and return the exit status; raises InputError if it cannot fit."""
+    from p2p_sim.learning import planted_canaries
+
+    with terminal.stdout_to_stderr(), cluster(command):
+        crowd = _crowd(command, protocol)
+        if command.canaries is not None:
+            planted_canaries.count_of(command.canaries, crowd.users)
+        settings, saved = settings_of(command), saved_by(command, crowd.users, _features(command, crowd))
+        plan = plan_of(protocol, crowd, settings, machines(settings), saved, command.trace)
+    sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
+    plan.check()
+    return 0
+
+
+def _crowd(command: RunCommand, protocol: Protocol) -> Crowd:
+    """Return the users of a run: as few of them as will do, or else all."""
+    if command.population is not None and command.graph is None:
+        return Crowd.stored(command.stored())
+    crowd = synthetic(command, protocol) if command.users is not None else None
+    return Crowd.of(_everybody(command, protocol), protocol) if crowd is None else crowd
+
+
+def _everybody(command: RunCommand, protocol: Protocol) -> Population:
+    """Return all users of a run: those stored, of the data, or synthetic ones with the edges of a file."""
+    from p2p_sim.learning import users_of_run
+
+    assert command.seed is not None  # drawn before
+    graph, seed = command.graph, command.seed
+    if command.population is not None:
+        return experiment.join(protocol, command.stored(), graph, seed)[0]
+    if command.data is None:
+        assert command.users is not None
+        drawn = set_options(command, "cluster_size", "share", "features") | {"shares": command.label_shares()}
+        return users_of_run.synthetic(protocol, command.users, **drawn, graph=graph, seed=seed)[0]
+    data = experiment.read(protocol, command.data, **how_read(command))
+    among = set_options(command, "clusters", "test", "split_seed")
+    return users_of_run.of_data(protocol, data, **among, graph=graph, seed=seed)[0]
+
+
+def _features(command: RunCommand, crowd: Crowd) -> int:
+    """Return how many features each user has."""
+    if command.data is None:
+        return command.features or 0
+    x = crowd.make(1).x
+    return 0 if x is None else int(x.shape[1])
+
+
+@contextmanager
+def cluster(command: RunCommand) -> Iterator[None]:
+    """Join the cluster of ``--address`` once, for the plan and for the run."""
+    if command.address is None:
+        yield
+        return
+    with backends.opened(settings_of(command), 1):
+        yield

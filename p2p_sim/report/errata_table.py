@@ -1,0 +1,125 @@
+"""Corrections of the papers with their numbers: as text, as a document, and as the page docs/errata.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from p2p_sim.errata import ERRATA, Erratum, Numbers
+
+STANDS = {
+    "exceeded": "the exact number exceeds the printed bound",
+    "undercut": "the exact number is below the printed bound",
+    "unequal": "the printed number is not the exact one",
+    "loose": "the printed bound holds, and is loose",
+}
+
+HEAD = """# Errata of the papers
+
+What this project found wrong, misprinted or loose in the papers it implements, each with numbers that anybody can check. The
+numbers are computed anew by `p2p-sim errata`, which ends with exit status 1 if one no longer shows:
+
+```sh
+p2p-sim errata --only clustering-theorem-1
+```
+
+*printed*: what the claim gives as it is printed. *exact*: what is so, by the accountant, an enumeration or a closed form. *corrected*: what the
+corrected claim gives, where there is one. Proofs: [laws and their proofs](laws.md#corrections). This page is written by `python -m experiments --gallery`.
+"""  # noqa: E501 (a page of docs)
+
+
+class Found(NamedTuple):
+    """An erratum, its numbers, and whether they still show it."""
+
+    erratum: Erratum
+    numbers: Numbers
+    shows: bool
+
+
+def found(errata: Iterable[Erratum] = ERRATA) -> list[Found]:
+    """Compute the numbers of each."""
+    return [Found(each, numbers, each.shows(numbers)) for each in errata for numbers in [each.numbers()]]
+
+
+def document(each: Found) -> dict[str, Any]:
+    """Return one as JSON values: what is claimed, three numbers, and what shows them; infinity is left as it is."""
+    erratum = each.erratum
+    return {
+        "id": erratum.id,
+        "paper": erratum.paper,
+        "place": erratum.place,
+        "printed_claim": erratum.printed,
+        "corrected_claim": erratum.corrected,
+        "case": erratum.case,
+        **each.numbers._asdict(),
+        "relation": erratum.relation,
+        "shows": each.shows,
+        "command": erratum.command,
+        "python": erratum.line,
+    }
+
+
+def as_text(rows: Iterable[Found]) -> str:
+    """Return a paragraph for each, and a line that says how many show."""
+    all_of = list(rows)
+    shown = sum(each.shows for each in all_of)
+    return "\n".join([*map(_paragraph, all_of), f"{shown} of {len(all_of)} corrections show.\n"])
+
+
+def _paragraph(each: Found) -> str:
+    erratum = each.erratum
+    return (
+        f"{erratum.paper}, {erratum.place}\n"
+        f"  printed    {erratum.printed}\n"
+        f"  corrected  {erratum.corrected}\n"
+        f"  case       {erratum.case}\n"
+        f"  numbers    {_numbers(each)}\n"
+        f"  shown by   {erratum.command}\n"
+        f"             {erratum.line}\n"
+    )
+
+
+def _numbers(each: Found) -> str:
+    printed, exact, corrected = each.numbers
+    parts = [f"printed {number(printed)}", f"exact {number(exact)}"]
+    parts += [] if corrected is None else [f"corrected {number(corrected)}"]
+    stands = STANDS[each.erratum.relation] if each.shows else "no longer shown"
+    return f"{', '.join(parts)}: {stands}"
+
+
+def number(value: float | None) -> str:
+    """Return five significant digits; not-a-number is the 0/0 that it comes from."""
+    if value is None:
+        return ""
+    return "0/0" if math.isnan(value) else "infinite" if math.isinf(value) else f"{value:.5g}"
+
+
+def page(rows: Iterable[Found]) -> str:
+    """Return docs/errata.md."""
+    all_of = list(rows)
+    lines = [HEAD, "| paper | place | printed | exact | corrected | |", "|---|---|---|---|---|---|"]
+    for each in all_of:
+        figures = " | ".join(number(value) for value in each.numbers)
+        stands = STANDS[each.erratum.relation] if each.shows else "**no longer shown**"
+        lines.append(
+            f"| {each.erratum.paper} | [{_plain(each.erratum.place)}](#{each.erratum.id}) | {figures} | {stands} |"
+        )
+    return "\n".join([*lines, "", *map(_section, all_of)])
+
+
+def _section(each: Found) -> str:
+    erratum = each.erratum
+    return (
+        f'<a id="{erratum.id}"></a>\n## {erratum.paper}: {_plain(erratum.place)}\n\n'
+        f"*Printed:* {_plain(erratum.printed)}.\n\n*Corrected:* {_plain(erratum.corrected)}.\n\n"
+        f"*Case:* {_plain(erratum.case)}.\n\n*Numbers:* {_numbers(each)}.\n\n"
+        f"`{erratum.command}`, or in Python `{erratum.line}`.\n"
+    )
+
+
+def _plain(text: str) -> str:
+    """Return text that Markdown leaves as it is."""
+    for letter in "*_|[]<>":
+        text = text.replace(letter, f"\\{letter}")
+    return text

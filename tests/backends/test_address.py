@@ -1,0 +1,30 @@
+"""Which Ray cluster a run joins: Ray's own rule."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from p2p_sim.backends import Settings
+from p2p_sim.backends.settings import address_of
+
+
+def test_an_address_that_is_given_wins_then_a_joined_ray_then_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    joined = SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "ray", joined)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert address_of(None) is None
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:1")
+    assert address_of(None) == "10.0.0.1:1"
+    assert address_of("10.0.0.2:2") == "10.0.0.2:2"
+    assert Settings("shards").address == "10.0.0.1:1"
+    assert Settings("shards", address="10.0.0.2:2").address == "10.0.0.2:2"
+    assert Settings("local").address is None
+    monkeypatch.setattr(joined, "is_initialized", lambda: True)
+    assert Settings("shards").address is None  # the one that is joined
+    assert Settings("shards", address="10.0.0.2:2").address == "10.0.0.2:2"
+    monkeypatch.setattr(joined, "is_initialized", lambda: False)
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert Settings("shards").address is None

@@ -1,0 +1,98 @@
+"""``p2p-sim doctor`` says what it found, and what is wrong."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pytest
+
+from p2p_sim.cli import doctor
+from p2p_sim.network import room
+from tests.cli.conftest import cli  # noqa: F401
+
+
+def verdicts(done):
+    return {each["what"]: (each["verdict"], each["found"], each["advice"]) for each in done.json["findings"]}
+
+
+def test_a_good_installation_has_no_problem(cli, monkeypatch):  # noqa: F811
+    monkeypatch.delenv("P2P_SIM_NUMBA", raising=False)
+    done = cli("doctor", "--json")
+    assert done.status == 0
+    assert done.json["problems"] == 0
+    found = verdicts(done)
+    assert {
+        "Python",
+        "packages",
+        "processors",
+        "memory",
+        "this folder",
+        "data sets",
+        "Ray",
+        "browser",
+    } <= set(found)
+    assert found["packages"][0] == found["compiled loops"][0] == "ok"
+    text = cli("doctor")
+    assert text.out.endswith("no problem\n")
+
+
+def test_packages_that_are_missing_or_too_old_are_named(cli, monkeypatch):  # noqa: F811
+    version = metadata.version
+
+    def other(name):
+        if name == "scipy":
+            raise metadata.PackageNotFoundError(name)
+        return "1.0" if name == "numpy" else version(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", other)
+    done = cli("doctor", "--json")
+    assert done.status == 1
+    verdict, found, advice = verdicts(done)["packages"]
+    assert verdict == "problem"
+    assert found == "numpy 1.0, not >=2.1; scipy is not there"
+    assert "pip install" in advice
+
+
+def test_a_wrong_data_folder_is_a_problem(cli, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("P2P_SIM_DATA", "/nowhere")
+    done = cli("doctor")
+    assert done.status == 1
+    assert "data sets: set P2P_SIM_DATA to a folder that is there" in done.out
+    assert done.out.endswith("1 problem\n")
+
+
+def test_what_is_scarce_or_switched_off_is_noted(cli, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(room, "memory", lambda: 1 << 30)
+    monkeypatch.setattr(doctor, "_LITTLE_DISK", 1 << 60)
+    monkeypatch.setenv("P2P_SIM_NUMBA", "0")
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    done = cli("doctor", "--json")
+    found = verdicts(done)
+    for what in ("memory", "this folder", "compiled loops", "Ray's cluster"):
+        assert found[what][0] == "note", what
+        assert found[what][2], what
+    assert done.status == 0
+
+
+def test_loops_that_cannot_be_compiled_are_noted(cli, monkeypatch):  # noqa: F811
+    from p2p_sim.core import kernels
+
+    def cannot(name):
+        if name == kernels.NUMBA:
+            raise RuntimeError("no locator available")
+        return load(name)
+
+    load = kernels.load
+    monkeypatch.delenv("P2P_SIM_NUMBA", raising=False)
+    monkeypatch.setattr(kernels, "load", cannot)
+    verdict, found, _ = verdicts(cli("doctor", "--json"))["compiled loops"]
+    assert verdict == "note"
+    assert "NUMBA_CACHE_DIR" in found
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_ray_is_started_used_and_shut_down(cli, monkeypatch):  # noqa: F811
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    verdict, found, _ = verdicts(cli("doctor", "--start-ray", "--json"))["Ray"]
+    assert (verdict, found.partition(", ")[2]) == ("ok", "started, ran a protocol, and is shut down")

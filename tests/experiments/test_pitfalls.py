@@ -1,0 +1,151 @@
+"""Losses of people, Pitfalls 2021 and Release 2023: numbers by independent arithmetic, verdicts, the originals."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from experiments import _neighbours, _printed, pitfalls_figure1, pitfalls_table2, release_figure2
+from experiments._common import VERDICTS, Options, main, read_csv
+from p2p_sim.core.errors import InputError
+
+SCRIPTS = (pitfalls_figure1, pitfalls_table2, release_figure2)
+
+
+def nu_bar(eta: float, p: float, flip: float) -> float:
+    """The expected loss, summed over label and report; written apart from the product's closed form."""
+    total = 0.0
+    for label in (0, 1):
+        of_label, prior = (eta, p) if label else (1 - eta, 1 - p)
+        for reported in (0, 1):
+            noise = 1 - flip if label == reported else flip
+            loss = (
+                math.log(noise / (1 - noise))
+                + math.log(of_label / (1 - of_label))
+                - math.log(prior / (1 - prior))
+            )
+            total += of_label * noise * loss
+    return total
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("results")
+    for script in SCRIPTS:
+        assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
+    found = {s.EXPERIMENT.name: json.loads((out / f"{s.EXPERIMENT.name}.json").read_text()) for s in SCRIPTS}
+    return found | {"out": out}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_claim_has_a_verdict_and_a_reason(told, script):
+    claims = told[script.EXPERIMENT.name]["claims"]
+    assert len(claims) >= 7
+    assert all(claim["verdict"] in VERDICTS and claim["why"] for claim in claims)
+    assert {path.suffix for path in told["out"].glob(f"{script.EXPERIMENT.name}.*")} == {
+        ".csv",
+        ".json",
+        ".png",
+        ".svg",
+    }
+    assert any("stand-in" in claim["why"] for claim in claims)
+
+
+def verdicts(told: dict[str, Any], name: str) -> dict[str, str]:
+    return {f"{claim['says']} ({claim['where']})": claim["verdict"] for claim in told[name]["claims"]}
+
+
+def test_errata_show_and_corrected_bounds_hold(told):
+    figure1, table2, release = (verdicts(told, script.EXPERIMENT.name) for script in SCRIPTS)
+    assert [v for says, v in figure1.items() if "thresholds select" in says or "1 - δ" in says] == [
+        "not reproduced"
+    ] * 2
+    assert [v for says, v in figure1.items() if "lower and an upper" in says] == ["reproduced"]
+    assert [v for says, v in table2.items() if "27.63" in says or "5.28" in says] == ["not reproduced"] * 2
+    assert [v for says, v in table2.items() if says.startswith("losses ")] == ["reproduced"] * 4
+    assert [v for says, v in release.items() if "5.19" in says or "Ĵ" in says] == ["not reproduced"] * 3
+    assert [v for says, v in release.items() if "7.6" in says or "bound" in says] == ["reproduced"] * 3
+
+
+def test_thresholds_by_the_sum_over_labels_and_reports(told):
+    rows = read_csv(told["out"] / "pitfalls_figure1_thresholds.csv")
+    row = next(r for r in rows if (r["data"], r["flip"], r["tau"]) == ("kag14", "0.01", "6.0"))
+    low = brentq(lambda eta: nu_bar(eta, 0.256, 0.01) - 6, 1e-9, 0.3)
+    high = brentq(lambda eta: nu_bar(eta, 0.256, 0.01) - 6, 0.5, 1 - 1e-9)
+    assert (float(row["low"]), float(row["high"])) == pytest.approx((low, high))
+    assert (round(low, 4), round(high, 4)) == (0.0593, 0.8029)
+    printed = _printed.lemma1(6.0, 0.256, 0.01)
+    assert round(printed.low, 4) == 0.0931
+    assert round(nu_bar(printed.low, 0.256, 0.01), 2) == 5.49
+    assert round(nu_bar(_printed.lemma1(10.5, 0.5, 0.01).low, 0.5, 0.01), 2) == 12.93
+
+
+def test_the_printed_upper_bound_undercounts():
+    eta = np.repeat([0.1, 0.9], 500_000)
+    at = pitfalls_figure1.instance_loss.thresholds(6.2, 0.5, 0.01)
+    assert nu_bar(0.1, 0.5, 0.01) > 6.2
+    assert round(_printed.theorem2(eta, at, 10_000, 0.01), 4) == 0.0051
+
+
+def test_table_2_from_its_columns(told):
+    rows = read_csv(told["out"] / "pitfalls_table2_columns.csv")
+    found = {(r["data"], r["flip"]): r for r in rows}
+    wanted = {
+        ("kag14", "0.01"): 8.86,
+        ("kag14", "0.001"): 11.17,
+        ("kdd12", "0.01"): 29.15,
+        ("kdd12", "0.001"): 31.46,
+    }
+    assert {key: round(float(found[key]["by_columns"]), 2) for key in wanted} == wanted
+    level = math.log(0.256 / 0.744)
+    for flip, least, most in (("0.01", 8.84, 9.55), ("0.001", 11.15, 11.87)):
+        noise = math.log((1 - float(flip)) / float(flip))
+        ends = [noise + math.log(top / (1 - top)) - level for top in (0.96, 0.98)]
+        row = found["kag14", flip]
+        assert [float(row["lower_by_intervals"]), float(row["upper_by_intervals"])] == pytest.approx(ends)
+        assert [round(end, 2) for end in ends] == [least, most]
+
+
+def test_known_losses_lie_between_their_bounds(told):
+    for row in read_csv(told["out"] / "release_figure2_known.csv"):
+        share = np.mean(
+            [nu_bar(0.05 + 0.9 * x, 0.5, 0.005) > float(row["tau"]) for x in np.linspace(0, 1, 2001)]
+        )
+        assert float(row["true_J"]) == pytest.approx(share, abs=0.002)
+        assert float(row["lower"]) <= float(row["true_J"]) <= float(row["upper"])
+
+
+def test_epsilon_of_randomized_response():
+    assert release_figure2.epsilon(0.01) == pytest.approx(math.log(199))
+    assert release_figure2.epsilon(0.001) == pytest.approx(math.log(1999))
+
+
+def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path):
+    rng = np.random.default_rng(5)
+    lines = []
+    for _ in range(400):
+        on = sorted(set(rng.integers(1, 54_686_453, 11).tolist()))
+        lines.append(f"{rng.integers(0, 2)} " + " ".join(f"{index}:1" for index in on))
+    folder = tmp_path / "originals"
+    folder.mkdir()
+    (folder / "kdd12.svm.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (folder / "SUSY").write_text("".join(f"{i % 2} 1:{i % 2}.5 18:1\n" for i in range(60)))
+    found = _neighbours.people(Options(True, None, None, tmp_path), folder)
+    assert [each.data for each in found] == ["kdd12", "SUSY"]
+    assert found[0].about == "the original, 400 of 400 rows"
+    assert (found[0].found.n, found[0].found.k) == (400, 200)
+    assert set(found[1].found.shares.tolist()) == {
+        1 / 30,
+        29 / 30,
+    }  # a feature tells all: 29 others are alike
+    outcome = pitfalls_table2.run(Options(True, None, None, tmp_path), folder)
+    assert any("here SUSY" in claim.says for claim in outcome.claims)
+    with pytest.raises(InputError, match="none of its files begins with kag14"):
+        _neighbours.people(Options(True, None, None, tmp_path), Path(__file__).parent)

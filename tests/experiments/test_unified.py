@@ -1,0 +1,114 @@
+"""Utility against advantage, Unified 2023: verdicts, and advantages by independent formulas."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import _proportions, unified_figure1, unified_figure2
+from experiments._common import VERDICTS, main, read_csv
+
+SCRIPTS = (unified_figure1, unified_figure2)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("results")
+    for script in SCRIPTS:
+        assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
+    found = {s.EXPERIMENT.name: json.loads((out / f"{s.EXPERIMENT.name}.json").read_text()) for s in SCRIPTS}
+    return found | {"out": out}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_claim_has_a_verdict_and_a_reason(told, script):
+    claims = told[script.EXPERIMENT.name]["claims"]
+    assert len(claims) >= 4
+    assert all(claim["verdict"] in VERDICTS and claim["why"] for claim in claims)
+    assert {path.suffix for path in told["out"].glob(f"{script.EXPERIMENT.name}.*")} == {
+        ".csv",
+        ".json",
+        ".png",
+        ".svg",
+    }
+    bounds = [
+        claim["verdict"] for claim in claims if "exceeds" in claim["says"] or "formulas" in claim["says"]
+    ]
+    assert bounds == ["reproduced"] * 2
+
+
+def eta() -> np.ndarray:
+    return _proportions.examples("census-income", 2048, 3000).eta
+
+
+def test_randomized_response_has_the_advantage_of_theorem_3_7(told):
+    rows = [row for row in read_csv(told["out"] / "unified_figure1.csv") if row["mechanism"] == "RR"]
+    assert len(rows) == 3
+    for row in rows:
+        flip = 1 / (1 + math.exp(float(row["parameter"])))
+        gain = np.where((eta() >= flip) & (eta() <= 1 - flip), np.minimum(eta(), 1 - eta()) - flip, 0).mean()
+        assert float(row["advantage"]) == pytest.approx(gain, abs=1e-12)
+        assert float(row["log_odds"]) == pytest.approx(float(row["parameter"]))
+
+
+def test_pairs_have_the_advantage_of_enumeration(told):
+    row = next(
+        row
+        for row in read_csv(told["out"] / "unified_figure1_runs.csv")
+        if (row["mechanism"], row["crowd"], row["seed"]) == ("LLP", "2", "0")
+    )
+    stream = _proportions.random_words.stream("experiments", "bags", 0)
+    order = _proportions.random_words.order(_proportions.random_words.words(0, stream, 0, 2048))
+    gains = []
+    for pair in eta()[order].reshape(-1, 2):
+        right = dict.fromkeys(((i, total) for i in (0, 1) for total in range(3)), (0.0, 0.0))
+        for labels in itertools.product((0, 1), repeat=2):
+            chance = math.prod(p if label else 1 - p for p, label in zip(pair, labels, strict=True))
+            for i in (0, 1):
+                zero, one = right[i, sum(labels)]
+                right[i, sum(labels)] = (zero + chance * (1 - labels[i]), one + chance * labels[i])
+        won = sum(max(each) for each in right.values()) / 2
+        gains.append(won - np.maximum(pair, 1 - pair).mean())
+    assert float(row["advantage"]) == pytest.approx(np.mean(gains), abs=1e-9)
+
+
+def test_bounds_and_gaps(told):
+    for name in ("unified_figure1", "unified_figure2"):
+        for row in read_csv(told["out"] / f"{name}.csv"):
+            assert (
+                float(row["advantage"]) <= float(row["upper_bound"]) + 6 * float(row["advantage_se"]) + 1e-12
+            )
+    rows = [
+        {key: value if key in ("data", "mechanism") else float(value) for key, value in row.items()}
+        for row in read_csv(told["out"] / "unified_figure2.csv")
+    ]
+    gaps = unified_figure2.gaps(rows)
+    assert list(gaps) == [1, 4, 16]
+    assert gaps[1][0] > 0.1  # noise of ε = 0.5 on single labels hides most
+
+
+def test_a_curve_is_read_between_its_points():
+    rr = [
+        {
+            "data": "d",
+            "mechanism": "RR",
+            "advantage": a,
+            "auc": u,
+            "auc_se": 0.0,
+            "log_loss": 1 - u,
+            "log_loss_se": 0.0,
+        }
+        for a, u in ((0.0, 0.5), (0.02, 0.7))
+    ]
+    point = rr[0] | {"mechanism": "LLP", "advantage": 0.01, "auc": 0.65, "auc_se": 0.01, "log_loss": 0.3}
+    beyond = point | {"advantage": 0.03}
+    assert unified_figure1.ahead([*rr, point, beyond], "d", "LLP", "auc") == [
+        (0.01, pytest.approx(0.05), 0.01)
+    ]
+    ((_, gain, _),) = unified_figure1.ahead([*rr, point], "d", "LLP", "log_loss")
+    assert gain == pytest.approx(0.1)  # lower is better
