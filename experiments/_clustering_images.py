@@ -25,7 +25,7 @@ from p2p_sim.learning.training import dp_sgd_accounting as accounting
 from p2p_sim.learning.training.dp_sgd import LIPSCHITZ, PASSES, DPSGDClassifier
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.learning.training.weighted_regression import WeightedLossRegression
-from p2p_sim.privacy.mechanisms.cluster_response import modified_loss
+from p2p_sim.privacy.mechanisms.cluster_response import evidence
 from protocols import ClusterResponse
 from protocols.cluster_response import PHI
 
@@ -128,7 +128,7 @@ def response(
     plain = np.eye(found.classes)[columns["y"][order]]
     if protocol.settings().beta == 0:  # the loss is not modified
         return trained(found, plain, penalty), True
-    weights = modified_loss.evidence(protocol, columns, people).unbiased()[order]
+    weights = evidence(protocol, columns, people).unbiased()[order]
     bounded = bool((weights.sum(axis=0) > 0).all())
     return trained(found, weights if bounded else plain, penalty), bounded
 
