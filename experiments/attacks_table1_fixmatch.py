@@ -168,7 +168,7 @@ EXPERIMENT = Experiment(
     "attacks_table1_fixmatch",
     "PATE with a FixMatch student on MNIST",
     f"{PAPER}, PATE-FM",
-    "5 minutes",
+    "2 minutes",
     run,
     needs=("torch", DATA, attacks_table1.OTHER),
     keys=("users", "method", "epsilon"),
