@@ -53,7 +53,7 @@ def no_ray(monkeypatch):
     """The Ray that other tests of this process have joined is neither used nor ended."""
     monkeypatch.setattr(ray_session.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
-    monkeypatch.setattr(ray_session, "_own", [])
+    monkeypatch.setattr(ray_session, "_watched", [])
 
 
 def start(address=None):
@@ -208,7 +208,7 @@ def test_a_worker_that_never_starts_is_named(monkeypatch):
 def test_a_ray_that_ended_is_named(monkeypatch):
     monkeypatch.setattr(ray_site.ray, "wait", lambda handles, timeout: ([], handles))
     monkeypatch.setattr(
-        ray_session, "_own", [SimpleNamespace(lost=lambda: "its process raylet ended (exit code -9)")]
+        ray_session, "_watched", [SimpleNamespace(lost=lambda: "its process raylet ended (exit code -9)")]
     )
     with pytest.raises(RunLostError, match=r"shard 1: Ray was lost, its process raylet ended .*same bits"):
         ray_site.wait(["handle"], "shard 1")

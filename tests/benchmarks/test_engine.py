@@ -48,7 +48,7 @@ def test_rows_have_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
         progress=lambda *step: seen.append(step),
     )
     assert json.loads(measure.as_text(result)) == result
-    assert set(result["machine"]) == {"cpu", "cores", "memory_gib", "python", "numpy", "numba", "ray"}
+    assert set(result["machine"]) == {"cpu", "cores", "memory_gib", "python", "numpy", "numba", "ray", "load"}
     for row in result["rows"]:
         for name, kind in COMMON.items():
             assert isinstance(row[name], kind), (name, row)
