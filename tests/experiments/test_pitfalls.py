@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from experiments import _neighbours, _printed, pitfalls_figure1, pitfalls_table2, release_figure2
+from experiments import _needs, _neighbours, _printed, pitfalls_figure1, pitfalls_table2, release_figure2
 from experiments._common import VERDICTS, Options, main, read_csv
 from p2p_sim.core.errors import InputError
 
@@ -39,6 +39,8 @@ def nu_bar(eta: float, p: float, flip: float) -> float:
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("results")
     for script in SCRIPTS:
+        if missing := _needs.missing(script.EXPERIMENT.needs):
+            pytest.skip(missing)
         assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
     found = {s.EXPERIMENT.name: json.loads((out / f"{s.EXPERIMENT.name}.json").read_text()) for s in SCRIPTS}
     return found | {"out": out}

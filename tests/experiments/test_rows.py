@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from experiments import _rows, _theorem3_utility, corrections, costs, theorem3, utility
-from experiments._common import read_csv
+from experiments._common import main, read_csv
 from experiments._rows import Kept
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError
-
-PEOPLE = ["--users", "400"]
 
 
 class Counted:
@@ -110,7 +108,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from experiments import costs
-from p2p_sim.report import output_files
+from experiments._common import main
 
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 calls, rows, write = [], costs.rows, os.write
@@ -124,7 +122,7 @@ def fourth(*setting):
     return rows(*setting)
 
 costs.rows = fourth
-costs.main(sys.argv[2:])
+main(costs.EXPERIMENT, sys.argv[2:])
 """
 
 
@@ -134,7 +132,7 @@ def test_an_experiment_that_was_killed_goes_on(
     when: str, there: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = tmp_path / "costs.csv"
-    words = [*PEOPLE, "--out", str(table)]
+    words = ["--quick", "--out", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, when, *words],
         cwd=Path(costs.__file__).parents[1],
@@ -150,11 +148,15 @@ def test_an_experiment_that_was_killed_goes_on(
     assert _rows.code() == kept["code"]
     computed, rows = [], costs.rows
     monkeypatch.setattr(costs, "rows", lambda *setting: computed.append(setting[0]) or rows(*setting))
-    assert costs.main(words) == 0
+    assert main(costs.EXPERIMENT, words) == 0
     assert computed == costs.settings()[there:]
     assert f"{there} of {len(costs.settings())} settings were there already" in capsys.readouterr().err
     whole = read_csv(table)
-    found = [row for setting in costs.settings() for row in rows(setting, 400, costs.Rates(*[1e-6] * 8))]
+    found = [
+        row
+        for setting in costs.settings()
+        for row in rows(setting, costs.QUICK_USERS, costs.Rates(*[1e-6] * 8))
+    ]
     fixed = [name for name in found[0] if name not in costs.SECONDS]
     assert [[row[name] for name in fixed] for row in whole] == [
         [str(row[name]) for name in fixed] for row in found
@@ -162,7 +164,7 @@ def test_an_experiment_that_was_killed_goes_on(
     kept = [{name: str(value) for name, value in row.items()} for part in half[1:] for row in part]
     assert whole[: len(kept)] == kept
     written = table.read_bytes()
-    assert costs.main(words) == 0  # all is there: also the seconds of this machine
+    assert main(costs.EXPERIMENT, words) == 0  # all is there: also the seconds of this machine
     assert table.read_bytes() == written
     assert len(computed) == len(costs.settings()) - there
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import _proportions, unified_figure1, unified_figure2
+from experiments import _needs, _proportions, unified_figure1, unified_figure2
 from experiments._common import VERDICTS, main, read_csv
 
 SCRIPTS = (unified_figure1, unified_figure2)
@@ -20,6 +20,8 @@ SCRIPTS = (unified_figure1, unified_figure2)
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("results")
     for script in SCRIPTS:
+        if missing := _needs.missing(script.EXPERIMENT.needs):
+            pytest.skip(missing)
         assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
     found = {s.EXPERIMENT.name: json.loads((out / f"{s.EXPERIMENT.name}.json").read_text()) for s in SCRIPTS}
     return found | {"out": out}
