@@ -140,7 +140,7 @@ def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
 def test_a_raylet_that_is_killed_is_named() -> None:
     code = (
         "import p2p_sim, ray; from tests.backends.programs import *; from tests.contract.cases import *\n"
-        "from p2p_sim.cli.app import _refused\n"
+        "from p2p_sim.cli.program import _refused\n"
         "try:\n"
         "    p2p_sim.run(Felling(), POPULATIONS['unclustered'](4), seed=7, backend='shards', shards=2)\n"
         "except p2p_sim.RunLostError as error:\n"

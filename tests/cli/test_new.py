@@ -38,9 +38,9 @@ def test_what_is_written_works_on_the_command_line_and_passes_its_tests(cli, tmp
 
 def test_it_goes_where_it_is_asked_to_and_says_so_as_json(cli, tmp_path):  # noqa: F811
     (tmp_path / "deep").mkdir()
-    found = cli("new", "mine", "--out", "deep", "--json").json
-    assert found["files"] == ["deep/mine.py", "deep/test_mine.py"]
-    assert found["class"] == "Mine"
+    found = cli("new", "votes_of_mine", "--out", "deep", "--json").json
+    assert found["files"] == ["deep/votes_of_mine.py", "deep/test_votes_of_mine.py"]
+    assert found["class"] == "VotesOfMine"
     assert all((tmp_path / name).is_file() for name in found["files"])
 
 
@@ -56,9 +56,9 @@ def test_a_name_that_cannot_be_used_is_refused(cli, tmp_path, name):  # noqa: F8
 
 
 def test_nothing_is_replaced(cli, tmp_path):  # noqa: F811
-    (tmp_path / "test_mine.py").write_text("mine")
-    done = cli("new", "mine")
+    (tmp_path / "test_votes_of_mine.py").write_text("votes_of_mine")
+    done = cli("new", "votes_of_mine")
     assert done.status == 2
-    assert "'test_mine.py' is there already" in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
-    assert "make it first" in cli("new", "mine", "--out", "nowhere").err
+    assert "'test_votes_of_mine.py' is there already" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["test_votes_of_mine.py"]
+    assert "make it first" in cli("new", "votes_of_mine", "--out", "nowhere").err

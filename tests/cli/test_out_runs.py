@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import p2p_sim
-from experiments import _common, _theorem3_figures, costs
+from experiments import _common, _plots, costs
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.places import folder_of_others, loop, names, node, nowhere, socket_file
@@ -121,7 +121,7 @@ def test_tables_and_figures_of_experiments_follow_links_and_leave_devices(tmp_pa
     _common.write_csv(place, [{"a": 1}])
     assert stat.S_ISCHR(place.stat().st_mode)
     (tmp_path / "figure.png").symlink_to("elsewhere.png")
-    _theorem3_figures._save(Figure(), tmp_path / "figure")
+    _plots.save(Figure, tmp_path / "figure")
     assert (tmp_path / "figure.png").is_symlink()
     assert names(tmp_path) == {"table.csv", "figure.png", "elsewhere.png", "figure.svg"}
 
