@@ -31,7 +31,7 @@ def test_two_labels_have_a_closed_form(deviation: float) -> None:
     ],
 )
 def test_the_values_of_the_paper_s_setting(labels: int, deviation: float, told: float) -> None:
-    """As ``claims.md``, section 7, has them, in four digits; the fourth of .0824 is cut, not rounded."""
+    """Four digits, computed apart from this code; the fourth of .0824 was cut, not rounded."""
     assert abs(label_independent_utility(labels, deviation).value - told) < 1.01e-4
 
 
