@@ -95,7 +95,7 @@ def test_a_good_protocol_keeps_the_contract(check, protocol):
 )
 def test_a_broken_one_does_not(check, protocol, said):
     with pytest.raises(AssertionError, match=said):
-        testing.keeps(check, protocol, Population.from_arrays(y=np.arange(13) % 2 == 0))
+        testing.keeps(check, protocol, Population.from_arrays(y=np.arange(12) % 2 == 0))
 
 
 def test_what_cannot_be_checked_is_skipped_and_says_why():
