@@ -213,7 +213,7 @@ def _above(name: str, rows: Sequence[Row], account: str, rivals: Sequence[str], 
     said = f"ClusterRR above {against} over a wide range of epsilon, {name}, account: {account}"
     return Claim(
         WHERE, said,
-        f"above both by two standard errors at {len(won)} of {len(ours)} values of epsilon: {told}",
+        f"above all of these by two standard errors at {len(won)} of {len(ours)} values of epsilon: {told}",
         verdict, f"{why}; images: {here[0]['examples']}",
     )  # fmt: skip
 
