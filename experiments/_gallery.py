@@ -18,14 +18,19 @@ _MARK = "\nEXPERIMENT = "
 
 HEAD = """# Gallery: the papers' figures and tables, run again
 
-One row for each statement of a paper that was held against what comes out here, with a verdict that the script decides
-from its numbers. `python -m experiments --all` makes all of it again and goes on where it was ended, `--only NAME` one
-experiment, and `--quick` a small version of each; `python -m experiments --gallery` writes this page from
-`experiments/results/` without a run. Times are of two cores.
+Each row of the table below is a statement of a paper, with a verdict that a script decides from its own numbers.
+`python -m experiments --all` runs all scripts again. If it is stopped, the same command resumes. `--only NAME` runs one
+script, and `--quick` runs a small version of each. `python -m experiments --gallery` writes this page from
+`experiments/results/` and runs nothing.
 
-*reproduced*: the numbers agree within their errors. *reproduced in shape*: the order or the trend does. *not
-reproduced*: neither does. *not comparable*: what the paper used is not to be had, or what it claims is wrong; the
-reason is in the section.
+- *reproduced*: our numbers agree with the statement, within their errors.
+- *reproduced in shape*: the order or the trend agrees.
+- *not reproduced*: neither agrees, the statement is wrong, or our numbers are too uncertain to tell.
+- *not comparable*: our numbers cannot decide, as the paper's data or model is not available, or as it measures
+  something else.
+
+Each section gives the reason. It also gives two times: that of a full run on two idle cores, and that of the run shown,
+which may have shared its machine with other work.
 """
 
 

@@ -149,7 +149,7 @@ def claims(rows: Sequence[Row]) -> Iterator[Claim]:
     """Yield what Theorem 5 and its proof say, and what came out."""
     yield _bounded(
         rows, "product", "product_bound", "precision times recall is at most s e^epsilon / (K - s)",
-        "the bound is above 1 and says nothing at most of these cluster sizes; where it speaks it holds, and far away",
+        "any mechanism of pure epsilon; where the bound is above 1 it says nothing",
     )  # fmt: skip
     yield _bounded(
         rows, "precision", "precision_bound",

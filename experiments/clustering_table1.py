@@ -270,13 +270,13 @@ def _claim(sweep: Sweep, row: Row) -> Claim:
     verdict = judged(row["slope"], row["low"], row["high"], sweep.exponent)
     found = (
         f"slope {row['slope']:.3f} (95 %: {row['low']:.3f} to {row['high']:.3f}) over {sweep.over}, "
-        f"{sweep.exponent:g} expected"
+        f"{sweep.exponent:g} expected, within {NEAR:g} of the interval"
     )
     return Claim(WHERE, f"{sweep.mechanism}: {sweep.says}", found, verdict, sweep.why)
 
 
 def judged(slope: float, low: float, high: float, exponent: float) -> Verdict:
-    """Return the verdict: the exponent is in the interval or near it; the risk falls faster; or it does not."""
+    """Return the verdict: the exponent is in the interval or near it; the trend is there, steeper; or it is not."""
     if low - NEAR <= exponent <= high + NEAR:
         return "reproduced"
     return "reproduced in shape" if slope / exponent > 1 else "not reproduced"

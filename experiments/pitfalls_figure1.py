@@ -127,7 +127,7 @@ def _of_theorem2(known: Sequence[dict[str, Any]]) -> list[Claim]:
     truth = _neighbours.truly_above(eta, tau, 0.01)
     below = [row for row in known if row["theorem2_exact_thresholds"] < row["true_J"]]
     worst = max(known, key=lambda row: row["true_J"] - row["theorem2_exact_thresholds"])
-    wrong = bound < truth and bool(below)
+    wrong = bound < truth or bool(below)
     return [
         Claim(
             "Pitfalls 2021, Theorem 2", "Ĵ + √(ln(6/δ)/2n) + δ/3 bounds J from above with probability 1 - δ",

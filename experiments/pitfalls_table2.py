@@ -160,6 +160,7 @@ def _of_data(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
     claims = []
     for row in (row for row in rows if row["flip"] == FLIPS[0]):
         original, unlimited = row["about"].startswith("the original"), math.isinf(row["nu_max"])
+        above = row["lower"] > row["epsilon"]
         printed = TABLE2[row["data"]].losses[0] if original else None
         agrees = printed is not None and row["lower"] - 0.05 <= printed <= row["upper"] + 0.05
         why = (
@@ -175,9 +176,9 @@ def _of_data(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
                 f"{row['upper']:.2f}; P(y | x) from {row['m']:.4f} to {row['M']:.4f}; of {row['n']:,} people "
                 f"{row['alike']:,} "
                 f"have {row['k']:,} neighbours of one label",
-                "reproduced" if agrees else "reproduced in shape" if row["lower"] > row["epsilon"] else "not "
-                "reproduced",
-                f"{why}; {'an estimate of 0 or 1 is no measurement, the lower end is' if unlimited else 'in shape'}",
+                "reproduced" if agrees else "reproduced in shape" if above else "not reproduced",
+                f"{why}; in shape: the lower end is above ε"
+                + ("; an estimate of 0 or 1 is no measurement, the lower end is" if unlimited else ""),
             )
         )  # fmt: skip
     return claims

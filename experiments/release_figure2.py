@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _neighbours, _printed
-from experiments._common import Claim, Experiment, Options, Outcome
+from experiments._common import Claim, Experiment, Options, Outcome, Verdict
 from experiments._neighbours import CONFIDENCE, PRIORS, People
 from experiments.pitfalls_figure1 import TAUS, j_rows, plot_j
 from p2p_sim.leakage import estimated_loss, instance_loss
@@ -140,14 +140,18 @@ def _of_data(rows: Sequence[dict[str, Any]]) -> list[Claim]:
                 lam,
                 tau,
             ):
-                near = 0 < row["J"] <= 0.1 if data == "kag14" else row["J"] > 0
+                near = 0 < row["J"] <= 0.1 if data == "kag14" else row["lower"] > 0
+                otherwise: Verdict = (
+                    "not reproduced" if row["about"].startswith("the original") else "not comparable"
+                )
                 claims.append(
                     Claim(
                         WHERE, f"{data}: {words}",
                         f"{row['data']}: J({tau:g}) = {row['J']:.4f}, at least {row['lower']:.4f} and at most "
                         f"{row['upper']:.4f}; ε = {row['epsilon']:.2f}",
-                        "reproduced in shape" if near else "not comparable",
-                        f"{row['data']} is {row['about']}, n = {row['n']:,}, k = {row['k']:,}",
+                        "reproduced in shape" if near else otherwise,
+                        f"{row['data']} is {row['about']}, n = {row['n']:,}, k = {row['k']:,}; asked for: "
+                        + ("more than nobody and at most 10 %" if data == "kag14" else "a lower bound above 0"),
                     )
                 )  # fmt: skip
     return claims

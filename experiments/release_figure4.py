@@ -233,14 +233,13 @@ def _theorem(finite: Sequence[Row]) -> Claim:
 def _response(finite: Sequence[Row]) -> Claim:
     infinite = [row for row in finite if math.isinf(row["epsilon_response"])]
     worse = [row for row in finite if row["epsilon_response"] > row["epsilon_exact"]]
-    largest = max(
-        (row["epsilon_response"] for row in finite if math.isfinite(row["epsilon_response"])), default=0.0
-    )
+    others = [row["epsilon_response"] for row in finite if math.isfinite(row["epsilon_response"])]
+    largest = f" (up to {max(others):.2f} nats in the others)" if others else ""
     return Claim(
         "Release 2023, Figure 4 and Theorem 6.1",
         "randomized response gives no privacy by this definition",
-        f"on finite features its epsilon is infinite in {len(infinite)} of {len(finite)} rows, up to {largest:.2f} "
-        f"nats in the others, and above that of double response in {len(worse)}",
+        f"on finite features its epsilon is infinite in {len(infinite)} of {len(finite)} rows{largest}, and "
+        f"above that of double response in {len(worse)}",
         "reproduced" if len(worse) == len(finite) else "not reproduced",
         "an image near a centre that no user of another digit has tells the digit; with centres that all digits share "
         "the epsilon is finite",

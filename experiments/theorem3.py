@@ -197,7 +197,7 @@ def _of_utility(rows: Sequence[Row]) -> Iterator[Claim]:
             f"{third['accuracy']} at Theorem 3's alpha ({third['alpha']}), {exact['accuracy']} at the exact one "
             f"({exact['alpha']}), {alone['accuracy']} by randomized response at the same epsilon",
             "reproduced" if gap > 2 * error else "not reproduced",
-            "two or three large clusters, as Theorem 3 needs 11,108 users in each; the same promise to the learner",
+            f"clusters of {most:,} users and more, as Theorem 3 needs large ones; the same promise to the learner",
         )  # fmt: skip
 
 

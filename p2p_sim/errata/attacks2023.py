@@ -66,10 +66,10 @@ ERRATA = (
         theorem2_zero_one,
     ),
     Erratum(
-        "attacks-covariance", PAPER, "Figure 1", "unequal",
+        "attacks-covariance", PAPER, "Figure 1", "code",
         "classes have covariance σ²I",
         "the authors' code has σI; both are offered here",
-        "two means at distance √2, σ = 10: utility without labels, by the text and by the code",
+        "two means at distance √2, σ = 10: utility without labels; printed: by the text, exact: by the code",
         covariance,
     ),
 )  # fmt: skip

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Relation = Literal["exceeded", "undercut", "unequal", "loose"]
+Relation = Literal["exceeded", "undercut", "unequal", "loose", "code"]
 """How the exact number stands to the printed one: above a bound from above, below a bound from below, other than a
-value that is said to be exact, or far below a bound that is true."""
+value that is said to be exact, far below a bound that is true, or what the paper's own code has instead of its text."""
 
 _CLOSE = 1e-9
 """Relative difference that rounding may make; a printed number must be further away than a thousand times that."""

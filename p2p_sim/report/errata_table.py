@@ -13,19 +13,21 @@ STANDS = {
     "undercut": "the exact number is below the printed bound",
     "unequal": "the printed number is not the exact one",
     "loose": "the printed bound holds, and is loose",
+    "code": "the paper's text and its code differ",
 }
 
 HEAD = """# Errata of the papers
 
-What this project found wrong, misprinted or loose in the papers it implements, each with numbers that anybody can check. The
-numbers are computed anew by `p2p-sim errata`, which ends with exit status 1 if one no longer shows:
+This page lists what is wrong, misprinted or loose in the papers that this project implements. Each entry has numbers that you can
+check: `p2p-sim errata` computes them again, and exits with status 1 if an entry no longer shows. For one entry:
 
 ```sh
 p2p-sim errata --only clustering-theorem-1
 ```
 
-*printed*: what the claim gives as it is printed. *exact*: what is so, by the accountant, an enumeration or a closed form. *corrected*: what the
-corrected claim gives, where there is one. Proofs: [laws and their proofs](laws.md#corrections). This page is written by `python -m experiments --gallery`.
+In the table, *printed* is the number that the paper's statement gives. *exact* is the true one, from the accountant, an enumeration or a
+closed form. *corrected* is the number that the corrected statement gives, if there is one. For proofs see
+[laws and their proofs](laws.md#corrections). `python -m experiments --gallery` writes this page.
 """  # noqa: E501 (a page of docs)
 
 

@@ -431,6 +431,8 @@ SAMPLE = Erratum(
         ("unequal", Numbers(1, 2, 2 + 1e-7), False),
         ("unequal", Numbers(1, 1, 1), False),
         ("unequal", Numbers(math.nan, 1), True),
+        ("code", Numbers(1, 2), True),
+        ("code", Numbers(1, 1), False),
         ("loose", Numbers(3, 1, 2), True),
         ("loose", Numbers(3, 2.5, 2), False),
         ("loose", Numbers(2, 1, 2), False),

@@ -23,7 +23,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_quick_run_decides_every_claim(found: Any) -> None:
-    assert {claim.verdict for claim in found.claims} <= {"reproduced", "reproduced in shape"}
+    wrong = [claim.says for claim in found.claims if claim.verdict == WRONG]
+    assert wrong == [
+        "for m = 2 EAU is consistently high even at epsilon = 0.1"
+    ]  # the chance that a report is true
     assert all(claim.why and claim.found for claim in found.claims)
     assert len(found.tables[""]) == 2 * 2 * 3 * len(script.QUICK.epsilons)
 
@@ -59,3 +62,10 @@ def test_claims_can_fail(found: Any) -> None:
     off = [row | {"l_eau": row["l_eau"] + 4 * row["l_eau_se"]} for row in known]
     assert claimed(rows, off, "L-EAU can be computed") == WRONG
     assert claimed([row | {"eau": 0.9} for row in rows], known, "close to 100 %") == WRONG
+    assert claimed([row | {"eau": 0.9} for row in rows], known, "consistently high") == "reproduced"
+    assert claimed([row | {"eau": 0.9} for row in rows], known, "drops very quickly") == WRONG
+    assert claimed([row | {"advantage": 0.1} for row in rows], known, "not very large") == WRONG
+    assert claimed([row | {"advantage": 0.1} for row in rows], known, "bound fall") == WRONG
+    assert claimed([row | {"bound": 1.0} for row in rows], known, "bound fall") == WRONG
+    alike = [row | {"l_eau": 0.5, "exact": 0.5} for row in known]
+    assert claimed(rows, alike, "larger for m = 2") == WRONG

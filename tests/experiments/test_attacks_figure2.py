@@ -52,6 +52,11 @@ def test_claims_can_fail(found: Any) -> None:
     verdicts = {claim.says: claim.verdict for claim in script.claims(above, held)}
     assert next(verdict for says, verdict in verdicts.items() if "Theorem 2 bounds" in says) == WRONG
     assert next(verdict for says, verdict in verdicts.items() if "falls below L-EAU" in says) == WRONG
+    assert next(verdict for says, verdict in verdicts.items() if "slightly above 0" in says) == WRONG
+    near = [row | {"eau": 0.6, "advantage": row["bound"] - 0.05} for row in found.tables[""]]
+    verdicts = {claim.says: claim.verdict for claim in script.claims(near, held | {"l_eau": 0.6})}
+    assert next(verdict for says, verdict in verdicts.items() if "Theorem 2 bounds" in says) == WRONG
+    assert next(verdict for says, verdict in verdicts.items() if "not very high" in says) != WRONG
 
 
 def test_pate_answers_as_many_queries_as_epsilon_allows() -> None:

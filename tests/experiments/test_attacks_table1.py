@@ -41,12 +41,18 @@ def test_claims_can_fail(found: Any) -> None:
     assert told[0].verdict == WRONG
     told = script.claims([row | {"test": 0.5} for row in rows])
     assert [told[1].verdict, told[2].verdict] == [WRONG, WRONG]
-    told = script.claims([row | {"test": row["printed_test"] or 0.99} for row in rows])
+    printed = [
+        row | {"test": row["printed_test"] or 0.99, "attack": row["printed_attack"] or 0.99} for row in rows
+    ]
+    told = script.claims(printed)
     assert [told[1].verdict, told[2].verdict, told[3].verdict] == [
         "reproduced in shape",
         "reproduced",
         "reproduced",
     ]
+    unlike = [row | {"attack": 0.8} for row in printed]  # of which a prior keeps less
+    unlike[0] |= {"attack": 0.99}
+    assert script.claims(unlike)[2].verdict == "reproduced in shape"
 
 
 def test_least_squares_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,3 +114,34 @@ def test_a_curve_is_read_between_its_points():
     ]
     ((_, gain, _),) = unified_figure1.ahead([*rr, point], "d", "LLP", "log_loss")
     assert gain == pytest.approx(0.1)  # lower is better
+
+
+def row(
+    mechanism: str, advantage: float, auc: float, log_odds: float, parameter: float = 1.0
+) -> dict[str, Any]:
+    return {
+        "data": "census-income", "mechanism": mechanism, "parameter": parameter, "crowd": 4, "certain": 0.1,
+        "ratio": 1.0, "advantage": advantage, "auc": auc, "auc_se": 0.01, "log_odds": log_odds,
+    }  # fmt: skip
+
+
+NOISY = [row("RR", 0.001, 0.6, 1.0), row("RR", 0.3, 0.9, 4.0, 4.0)]
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict", "why"),
+    [((0.1, 0.1), "reproduced in shape", "asked for"), ((0.1, 0.0, 0.0), "not reproduced", "asked for"),
+     ((0.0, 0.0), "not reproduced", "leave it open"), ((0.1, -0.1), "not reproduced", "asked for")],
+)  # fmt: skip
+def test_one_bag_size_of_many_decides_nothing(gains, verdict, why):
+    bags = [row("LLP", 0.1, 0.6 + 0.3 * 0.099 / 0.299 + gain, math.inf) for gain in gains]
+    (claim,) = unified_figure1._higher([*NOISY, *bags], "census-income", "auc")
+    assert claim.verdict == verdict
+    assert why in claim.why
+
+
+def test_a_private_mechanism_without_a_finite_factor_counts():
+    rows = [*NOISY, row("LLP", 0.1, 0.7, math.inf), row("shuffle", 0.1, 0.7, 2.0)]
+    assert unified_figure1._odds(rows, "census-income").verdict == "reproduced in shape"
+    rows[-1]["log_odds"] = math.inf
+    assert unified_figure1._odds(rows, "census-income").verdict == "not reproduced"
