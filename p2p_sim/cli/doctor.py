@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -138,7 +138,11 @@ def _machine() -> Iterator[Finding]:
 
 def _places() -> Iterator[Finding]:
     """Look whether files can be written here."""
-    for what, find in (("this folder", Path.cwd), ("temporary files", tempfile.gettempdir)):
+    places: dict[str, Callable[[], str | Path]] = {
+        "this folder": Path.cwd,
+        "temporary files": tempfile.gettempdir,
+    }
+    for what, find in places.items():
         place: str | Path = ""
         try:
             place = find()
