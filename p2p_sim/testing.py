@@ -242,14 +242,19 @@ def no_audit_exceeds_a_law(case: Case) -> None:
 
     if case.protocol.graph_over() is not None:
         raise NotCheckedError(f"{case.name} needs a graph, and audits of small worlds have none")
+    audited, why = 0, "it has no view of curious parties"
     for view in _views(case.protocol):
         if view.users != "curious" or view.colluders > 1:
             continue
         try:
             found = privacy.audit(case.protocol, view.name, cluster_size=5, delta=0.01, trials=300)
         except (InputError, ProtocolError) as error:
-            raise NotCheckedError(f"{case.name} is not audited: {error}") from None
+            why = str(error)
+            continue
         assert not found.failed, f"{case.name}, {view.name}: {found.why}"
+        audited += 1
+    if not audited:
+        raise NotCheckedError(f"{case.name} is not audited: {why}")
 
 
 def docstrings_say_source_and_trust(case: Case) -> None:

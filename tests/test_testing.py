@@ -89,13 +89,14 @@ def test_a_good_protocol_keeps_the_contract(check, protocol):
             Bold(),
             r"learner: labels \[0, 0, 0\] show delta 0.5 at epsilon 0.0",
         ),
+        (testing.no_audit_exceeds_a_law, Bold(), "Bold, learner: "),
         (testing.docstrings_say_source_and_trust, Unsaid(), "no "),
     ],
     ids=lambda it: it.__name__ if callable(it) else "",
 )
 def test_a_broken_one_does_not(check, protocol, said):
     with pytest.raises(AssertionError, match=said):
-        testing.keeps(check, protocol, Population.from_arrays(y=np.arange(12) % 2 == 0))
+        testing.keeps(check, protocol, Population.from_arrays(y=np.arange(14) % 2 == 0))
 
 
 def test_what_cannot_be_checked_is_skipped_and_says_why():

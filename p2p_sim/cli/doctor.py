@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +32,7 @@ _EXTRAS = {
 _INSTALL = {"PIL": "images", "torch": "torch", "dp_accounting": "accounting", "pynndescent": "leakage"}
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "xdg-open", "open")
 _RAY_SECONDS = 120
+_AGAIN = "install the package again: python -m pip install -U p2p-sim, or -e . in a checkout"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,12 @@ def _packages() -> Iterator[Finding]:
     yield Finding("Python", "ok", f"{sys.version.split()[0]} in {sys.prefix}")
     wrong: list[str] = []
     right: list[str] = []
-    for text in metadata.requires("p2p-sim") or ():
+    try:
+        asked = metadata.requires("p2p-sim") or ()
+    except metadata.PackageNotFoundError:
+        asked = ()
+        wrong.append("p2p-sim itself is not installed, only found")
+    for text in asked:
         try:
             needed = Requirement(text)
         except InvalidRequirement:
@@ -101,14 +107,11 @@ def _packages() -> Iterator[Finding]:
         (right if fits else wrong).append(
             f"{needed.name} {version}" + ("" if fits else f", not {needed.specifier}")
         )
-    advice = (
-        "install the package again: python -m pip install -U p2p-sim, or -e . in a checkout" if wrong else ""
-    )
     yield Finding(
         "packages",
         "problem" if wrong else "ok",
         "; ".join(wrong) if wrong else f"{len(right)} as they must be",
-        advice,
+        _AGAIN if wrong else "",
     )
     from importlib.util import find_spec
 
@@ -135,13 +138,19 @@ def _machine() -> Iterator[Finding]:
 
 def _places() -> Iterator[Finding]:
     """Look whether files can be written here."""
-    for what, place in (("this folder", Path.cwd()), ("temporary files", Path(tempfile.gettempdir()))):
+    places: dict[str, Callable[[], str | Path]] = {
+        "this folder": Path.cwd,
+        "temporary files": tempfile.gettempdir,
+    }
+    for what, find in places.items():
+        place: str | Path = ""
         try:
+            place = find()
             with tempfile.TemporaryFile(dir=place) as file:
                 file.write(b"0")
             free = shutil.disk_usage(place).free
-        except OSError as error:
-            why = f"{place}: {error.strerror or error}"
+        except OSError as error:  # also where there is no such folder any more
+            why = f"{place}: {error.strerror or error}" if place else f"{error.strerror or error}"
             yield Finding(what, "problem", why, "go to a folder of your own, or give one by --out")
             continue
         little = free < _LITTLE_DISK
@@ -208,8 +217,13 @@ def _ray(start: bool) -> Iterator[Finding]:
             else ""
         )
         yield Finding("shared memory", "note" if little else "ok", terminal.nbytes(size), advice)
+    try:
+        version = metadata.version("ray")
+    except metadata.PackageNotFoundError:
+        yield Finding("Ray", "problem", "it is not there", _AGAIN)
+        return
     if not start:
-        yield Finding("Ray", "ok", f"{metadata.version('ray')}, not started; --start-ray does")
+        yield Finding("Ray", "ok", f"{version}, not started; --start-ray does")
         return
     words = [
         "run",
@@ -225,8 +239,11 @@ def _ray(start: bool) -> Iterator[Finding]:
     ]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "p2p_sim.cli", *words, "--out", str(Path(folder) / "run")]
+        here = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_RAY_SECONDS, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_RAY_SECONDS, check=False, env=here
+            )
         except subprocess.TimeoutExpired:
             yield Finding("Ray", "problem", f"no run ended within {_RAY_SECONDS} s", "see docs/failures.md")
             return
@@ -236,7 +253,7 @@ def _ray(start: bool) -> Iterator[Finding]:
             "Ray", "problem", said[-1] if said else f"status {done.returncode}", "see docs/failures.md"
         )
     else:
-        yield Finding("Ray", "ok", f"{metadata.version('ray')}, started, ran a protocol, and is shut down")
+        yield Finding("Ray", "ok", f"{version}, started, ran a protocol, and is shut down")
 
 
 def _browser() -> Finding:

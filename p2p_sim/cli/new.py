@@ -69,7 +69,8 @@ def _names(given: str) -> dict[str, str]:
     """Return the names of the module, the class and the command; raises InputError for one that cannot be used."""
     parts = given.split("_")
     plain = given.isascii() and given.isidentifier() and given == given.lower() and all(parts)
-    if not plain or len(given) > _LONGEST or keyword.iskeyword(given):
+    named = "".join(part.capitalize() for part in parts)
+    if not plain or len(given) > _LONGEST or keyword.iskeyword(given) or keyword.iskeyword(named):
         raise InputError(
             f"NAME = {given[: 2 * _LONGEST]!r}: must be a module's name of at most {_LONGEST} small letters, digits "
             "and single underscores between them, and no word of Python's: such as my_protocol"
@@ -78,7 +79,7 @@ def _names(given: str) -> dict[str, str]:
         raise InputError(f"NAME = {given!r}: there is a module of that name already: choose another name")
     return {
         "module": given,
-        "class": "".join(part.capitalize() for part in parts),
+        "class": named,
         "command": given.replace("_", "-"),
     }
 

@@ -53,6 +53,51 @@ def test_packages_that_are_missing_or_too_old_are_named(cli, monkeypatch):  # no
     assert "pip install" in advice
 
 
+def test_it_ends_with_a_verdict_where_ray_or_the_package_itself_is_not_installed(cli, monkeypatch):  # noqa: F811
+    version = metadata.version
+
+    def other(name):
+        if name == "ray":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    def none(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", other)
+    monkeypatch.setattr(doctor.metadata, "requires", none)
+    done = cli("doctor", "--json")
+    found = verdicts(done)
+    assert (done.status, done.json["problems"]) == (1, 2)
+    assert found["packages"][:2] == ("problem", "p2p-sim itself is not installed, only found")
+    assert found["Ray"][:2] == ("problem", "it is not there")
+
+
+def test_a_folder_that_is_gone_and_no_place_for_temporary_files_are_problems(monkeypatch):
+    def gone():
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(doctor.Path, "cwd", gone)
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", gone)
+    places = [(each.what, each.verdict, each.found) for each in doctor._places()]
+    why = "No such file or directory"
+    assert places == [("this folder", "problem", why), ("temporary files", "problem", why)]
+
+
+def test_ray_is_started_here_whatever_cluster_is_set(monkeypatch):
+    given = {}
+
+    def seen(command, *, env, **_):
+        given.update(env)
+        return doctor.subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    monkeypatch.setattr(doctor.subprocess, "run", seen)
+    assert {each.what: each.verdict for each in doctor._ray(True)}["Ray"] == "ok"
+    assert given
+    assert "RAY_ADDRESS" not in given
+
+
 def test_a_wrong_data_folder_is_a_problem(cli, monkeypatch):  # noqa: F811
     monkeypatch.setenv("P2P_SIM_DATA", "/nowhere")
     done = cli("doctor")

@@ -45,7 +45,7 @@ def test_it_goes_where_it_is_asked_to_and_says_so_as_json(cli, tmp_path):  # noq
 
 
 @pytest.mark.parametrize(
-    "name", ["My", "a b", "a__b", "_a", "a_", "1a", "class", "random", "p2p_sim", "é", "a" * 300, ""]
+    "name", ["My", "a b", "a__b", "_a", "a_", "1a", "class", "none", "random", "p2p_sim", "é", "a" * 300, ""]
 )
 def test_a_name_that_cannot_be_used_is_refused(cli, tmp_path, name):  # noqa: F811
     done = cli("new", name)
