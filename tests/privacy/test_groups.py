@@ -37,7 +37,9 @@ def worlds(protocol: Protocol, users: int, view: str, joined: bool) -> dict[tupl
         y = np.array(labels, np.uint8)
         people = Population.from_arrays(y=y if protocol.label_count() > 2 else y > 0)
         people = topologies.join(people, "ring:2", seed=0) if joined else people
-        found[labels] = enumeration._laws(protocol, enumeration._ways(protocol, people, None), {"": who}, "plain")[""]
+        found[labels] = enumeration._laws(
+            protocol, enumeration._ways(protocol, people, None), {"": who}, "plain"
+        )[""]
     return found
 
 
