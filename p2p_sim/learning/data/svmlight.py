@@ -32,6 +32,7 @@ _PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"BZ": bz2.BZ2File,
     b"\xfd7": lzma.LZMAFile,
 }
+_LARGEST = 2**63 - 1
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -194,6 +195,8 @@ def _fault(words: list[str], first: int) -> str:
             continue
         if not colon or not (index.isascii() and index.isdigit()) or _number(value) is None:
             return f"{word!r} is no index, a colon and a number"
+        if len(index) > 4000 or int(index) > _LARGEST:
+            return f"the index of {word[:40]!r} is too large: at most {_LARGEST}"
         if int(index) < first:
             return f"{word!r} has index {int(index)}, and features are counted from {first}"
         if int(index) <= last:

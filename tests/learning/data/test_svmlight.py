@@ -96,6 +96,11 @@ BROKEN = {
     "index 0": (b"+1 1:2\n-1 0:1 1:2\n", "line 2 .*'0:1' has index 0, and features are counted from 1"),
     "decreasing": (b"+1 1:2 4:1\n-1 3:1 2:2\n", "line 2 .*'2:2' comes after index 3: indices must rise"),
     "twice": (b"+1 1:2 4:1\n-1 3:1 3:2\n", "line 2 .*'3:2' comes after index 3"),
+    "too large": (
+        b"+1 1:2\n-1 99999999999999999999:1\n",
+        "line 2 .*'99999999999999999999:1' is too large: at most 9",
+    ),
+    "far too large": (b"-1 " + b"9" * 5000 + b":1\n", "line 1 .* is too large: at most 9"),
     "empty": (b"", "is empty"),
     "comments": (b"# nothing\n", "is empty"),
     "half a gzip file": (gzip.compress(b"+1 1:2\n" * 99)[:20], "cannot read .* that it is whole"),
