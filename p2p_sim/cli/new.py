@@ -17,6 +17,9 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
 
 _LONGEST = 60
+_OF_TOOLS = ("conftest", "setup", "test")
+_IMPORTED = ("Message", "Party", "Protocol", "Rounds")
+"""Names in the file that is written."""
 
 
 @app.command("new", cls=OnceCommand, epilog="Example: p2p-sim new my_protocol")
@@ -44,11 +47,12 @@ class NewCommand:
             folder / f"test_{names['module']}.py": _TESTS,
         }
         _check_free(folder, list(files))
-        for place, template in files.items():
+        places = {output_files.check(str(place)): template for place, template in files.items()}
+        for place, template in places.items():
             content = template
             for key, value in names.items():
                 content = content.replace(f"<{key}>", value)
-            output_files.write(output_files.check(str(place)), content)
+            output_files.write(place, content)
         commands = [line.replace("<it>", f"{names['module']}:{names['class']}") for line in _COMMANDS]
         commands[-1] = f"python -m pytest test_{names['module']}.py"
         if as_json:
@@ -74,6 +78,11 @@ def _names(given: str) -> dict[str, str]:
         raise InputError(
             f"NAME = {given[: 2 * _LONGEST]!r}: must be a module's name of at most {_LONGEST} small letters, digits "
             "and single underscores between them, and no word of Python's: such as my_protocol"
+        )
+    if given.startswith("test_") or given.endswith("_test") or given in _OF_TOOLS or named in _IMPORTED:
+        raise InputError(
+            f"NAME = {given!r}: pytest, an installer or the protocol's own imports take it for something else: choose "
+            "another name"
         )
     if find_spec(given) is not None:
         raise InputError(f"NAME = {given!r}: there is a module of that name already: choose another name")

@@ -32,7 +32,12 @@ _PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"BZ": bz2.BZ2File,
     b"\xfd7": lzma.LZMAFile,
 }
-_LARGEST = 2**63 - 1
+_LARGEST = 2**31 - 1
+"""The largest index of a feature that scikit-learn reads."""
+
+HASHED_LIMIT = 1 << 29
+"""Cells of hashed features: 2 GiB in float32."""
+
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -104,6 +109,8 @@ def gather(
         total += len(y)
         taken = drawn <= limit
         rows = x if taken.all() else x[taken]
+        if hashed is not None:
+            _check_size(path, rows.shape[0] + sum(len(part[1]) for part in kept), hashed)
         kept.append((rows if hashed is None else hash_features(rows, hashed), y[taken], drawn[taken]))
         if sample is not None and sum(len(part[1]) for part in kept) > 2 * sample:
             limit = _limit(kept, sample)
@@ -131,6 +138,14 @@ def hash_features(x: Any, columns: int) -> npt.NDArray[np.float32]:
     return np.asarray(
         type(x)((x.data * signs, column, x.indptr), shape=(x.shape[0], columns)).toarray(), np.float32
     )
+
+
+def _check_size(path: Path, rows: int, columns: int) -> None:
+    if rows * columns > HASHED_LIMIT:
+        raise InputError(
+            f"{path} has {rows:,} rows or more, which take over {HASHED_LIMIT * 4 / 2**30:.0f} GiB in {columns:,} "
+            "columns: give fewer columns (--hashed), or take some of the rows (--sample)"
+        )
 
 
 def _limit(kept: list[tuple[Any, Any, npt.NDArray[np.uint64]]], sample: int) -> np.uint64:
