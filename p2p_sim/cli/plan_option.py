@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from p2p_sim.cli.users import how_read
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
-from p2p_sim.learning import experiment
+from p2p_sim.learning import experiment, users_of_run
 from p2p_sim.network import edges
 from p2p_sim.plan import Crowd, RunPlan, Saved, is_in_doubt, machines, plan_of
 from p2p_sim.report import terminal
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from p2p_sim.cli.run import RunCommand
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
-
-_FLOAT = 8  # bytes of a feature
-_TEST_ROWS, _COPIES = 1.25, 2  # synthetic users and test rows, in users; copies that training makes
 
 
 def settings_of(command: RunCommand) -> backends.Settings:
@@ -40,8 +36,8 @@ def settings_of(command: RunCommand) -> backends.Settings:
 
 def saved_by(command: RunCommand, users: int, features: int) -> Saved:
     """Return what a run writes and where, and what training takes beside the users."""
-    trains = features and command.model != experiment.NO_MODEL
-    training = round(users * features * _FLOAT * (_TEST_ROWS + _COPIES)) if trains else 0
+    trains = command.model != experiment.NO_MODEL
+    training = users_of_run.bytes_of_examples(users, features, trains) if trains else 0
     return Saved(Path(command.out or "runs").expanduser(), not command.no_population, training)
 
 
@@ -55,16 +51,10 @@ def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
     assert command.users is not None  # the caller has looked
     assert command.seed is not None  # drawn before
     check_whole("users", command.users)
-    seed, shares = command.seed, command.label_shares()
-    size, drawn = experiment.drawn(
-        protocol, command.cluster_size, command.share, shares, command.features or 0, seed
-    )
-    crowd = Crowd.synthetic(command.users, size, drawn)
-
-    def joined(users: int) -> Population:
-        return experiment.join(protocol, crowd.make(users), command.graph, seed)[0]
-
-    return crowd if command.graph is None else replace(crowd, make=joined, apart=False)
+    return users_of_run.crowd(
+        protocol, command.users, cluster_size=command.cluster_size, share=command.share, shares=command.label_shares(),
+        features=command.features or 0, graph=command.graph, seed=command.seed,
+    )  # fmt: skip
 
 
 def check(command: RunCommand, protocol: Protocol, crowd: Crowd, features: int) -> None:
@@ -107,8 +97,6 @@ def _crowd(command: RunCommand, protocol: Protocol) -> Crowd:
 
 def _everybody(command: RunCommand, protocol: Protocol) -> Population:
     """Return all users of a run: those stored, of the data, or synthetic ones with the edges of a file."""
-    from p2p_sim.learning import users_of_run
-
     assert command.seed is not None  # drawn before
     graph, seed = command.graph, command.seed
     if command.population is not None:

@@ -65,6 +65,9 @@ class Threads:
         except KeyboardInterrupt:
             patient = False
             raise
+        except GeneratorExit as closing:  # Ctrl-C may also come while the caller has a result
+            patient = not isinstance(closing.__context__, KeyboardInterrupt)
+            raise
         finally:
             begun = [task for task in waiting if not task.cancel()]
             for task in begun if patient else ():

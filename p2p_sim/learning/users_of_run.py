@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning import experiment
+from p2p_sim.plan import Crowd
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
 
 Joined = tuple[Population, dict[str, Any] | None]
 """Users, and the figures of their graph (None without a graph)."""
+
+_FLOAT, _TEST_ROWS, _COPIES = 8, 1.25, 2
+"""Bytes of a feature; users and test rows, in users; copies that training makes."""
 
 
 def synthetic(
@@ -31,6 +36,32 @@ def synthetic(
     """Return the users of ``experiment.simulate``, which has the same arguments; raises InputError as it does."""
     size, how = experiment.drawn(protocol, cluster_size, share, shares, features, seed)
     return experiment.join(protocol, Population.synthetic(users=users, cluster_size=size, **how), graph, seed)
+
+
+def crowd(
+    protocol: Protocol,
+    users: int,
+    *,
+    cluster_size: int | None = None,
+    share: float | None = None,
+    shares: Sequence[float] | None = None,
+    features: int = 0,
+    graph: str | None = None,
+    seed: int,
+) -> Crowd:
+    """Return the same users for a plan, which makes no more than a few of them; raises InputError for wrong numbers."""
+    size, how = experiment.drawn(protocol, cluster_size, share, shares, features, seed)
+    found = Crowd.synthetic(users, size, how)
+
+    def joined(some: int) -> Population:
+        return experiment.join(protocol, found.make(some), graph, seed)[0]
+
+    return found if graph is None else replace(found, make=joined, apart=False)
+
+
+def bytes_of_examples(users: int, features: int, trains: bool) -> int:
+    """Return the bytes that the features of so many users and of their test rows take, copies of training included."""
+    return round(users * features * _FLOAT * (_TEST_ROWS + _COPIES * trains))
 
 
 def of_data(

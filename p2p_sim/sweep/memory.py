@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core.errors import InputError, ProtocolError
-from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
-from p2p_sim.learning import experiment
+from p2p_sim.learning import experiment, users_of_run
 from p2p_sim.network.room import memory
 from p2p_sim.plan import Crowd, Machine, Saved, plan_of
 from p2p_sim.plan.run_plan import most_bytes, size
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, trial_of
 
 WORKER_BYTES = 300 << 20
-"""Memory of a worker before its first run."""
-
-_FLOAT, _COPIES, _TEST_ROWS = 8, 2, 1.25  # bytes of a feature; copies that training makes; rows in users
+"""Memory of a worker before its first run, with all that training needs; shards of a run do without that."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +113,7 @@ def _crowd(run: OneRun, protocol: Protocol, extents: Mapping[str, Extent]) -> tu
         default = min(max(1, users // experiment.USERS_A_CLUSTER), experiment.MAX_CLUSTERS)
         size_ = max(1, users // (extent.clusters or settings.get("clusters", default)))
     trains = settings.get("model") != experiment.NO_MODEL
-    learning = round(users * width * _FLOAT * (_TEST_ROWS + _COPIES * trains))
-    own, how = experiment.drawn(protocol, size_, None, None, 0, settings["seed"])
-    crowd = Crowd.synthetic(users, own, how)
-    graph = settings.get("graph")
-    if graph is None:
-        return crowd, learning
-    return replace(crowd, make=_joined(protocol, crowd.make, graph, settings["seed"])), learning
-
-
-def _joined(
-    protocol: Protocol, make: Callable[[int], Population], graph: str, seed: int
-) -> Callable[[int], Population]:
-    def joined(users: int) -> Population:
-        return experiment.join(protocol, make(users), graph, seed)[0]
-
-    return joined
+    crowd = users_of_run.crowd(
+        protocol, users, cluster_size=size_, graph=settings.get("graph"), seed=settings["seed"]
+    )
+    return crowd, users_of_run.bytes_of_examples(users, width, trains)

@@ -114,9 +114,28 @@ with Threads(2) as threads:
 """
 
 
-def test_ctrl_c_ends_a_process_whose_blocks_do_not_end() -> None:
+WITH_A_RESULT = r"""
+import os, signal, time
+from contextlib import closing
+from p2p_sim.core.threads import AHEAD, Threads
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def work(number):
+    while number:
+        time.sleep(0.01)
+
+with Threads(2) as threads, closing(threads.map(work, range(9 * AHEAD))) as done:
+    for _ in done:
+        os.write(1, b"begun\n")
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("program", [ENDLESS, WITH_A_RESULT], ids=["waiting", "with a result"])
+def test_ctrl_c_ends_a_process_whose_blocks_do_not_end(program: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     with process:
         assert process.stdout is not None

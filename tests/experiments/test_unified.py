@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments import _needs, _proportions, unified_figure1, unified_figure2
-from experiments._common import VERDICTS, main, read_csv
+from experiments import _proportions, unified_figure1, unified_figure2
+from experiments._common import read_csv
+from tests.experiments import quick
 
 SCRIPTS = (unified_figure1, unified_figure2)
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    out = tmp_path_factory.mktemp("results")
-    for script in SCRIPTS:
-        if missing := _needs.missing(script.EXPERIMENT.needs):
-            pytest.skip(missing)
-        assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
-    found = {s.EXPERIMENT.name: json.loads((out / f"{s.EXPERIMENT.name}.json").read_text()) for s in SCRIPTS}
-    return found | {"out": out}
+    return quick.results(SCRIPTS, tmp_path_factory.mktemp("results"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_claim_has_a_verdict_and_a_reason(told, script):
-    claims = told[script.EXPERIMENT.name]["claims"]
+    claims = quick.claims(told, script)
     assert len(claims) >= 4
-    assert all(claim["verdict"] in VERDICTS and claim["why"] for claim in claims)
-    assert {path.suffix for path in told["out"].glob(f"{script.EXPERIMENT.name}.*")} == {
-        ".csv",
-        ".json",
-        ".png",
-        ".svg",
-    }
     bounds = [
         claim["verdict"] for claim in claims if "exceeds" in claim["says"] or "formulas" in claim["says"]
     ]

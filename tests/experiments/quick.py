@@ -1,0 +1,32 @@
+"""Quick runs of experiments, made once for the tests of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import _needs
+from experiments._common import VERDICTS, main
+
+
+def results(scripts: Sequence[Any], out: Path) -> dict[str, Any]:
+    """What quick runs of some scripts say, by name, and under ``out`` where; skips where what they need is absent."""
+    for script in scripts:
+        if missing := _needs.missing(script.EXPERIMENT.needs):
+            pytest.skip(missing)
+        assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
+    names = [script.EXPERIMENT.name for script in scripts]
+    return {name: json.loads((out / f"{name}.json").read_text()) for name in names} | {"out": out}
+
+
+def claims(told: dict[str, Any], script: Any) -> list[dict[str, str]]:
+    """The claims of a script, each with verdict and reason; its files are all there."""
+    name = script.EXPERIMENT.name
+    found = told[name]["claims"]
+    assert all(claim["verdict"] in VERDICTS and claim["why"] for claim in found)
+    assert {path.suffix for path in told["out"].glob(f"{name}.*")} == {".csv", ".json", ".png", ".svg"}
+    return found
