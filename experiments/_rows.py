@@ -6,7 +6,6 @@ import hashlib
 import json
 import statistics
 import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -93,19 +92,6 @@ class Kept:
             raise InputError(
                 f"{str(file)!r} are no rows of an experiment ({error}): remove it, or give --fresh"
             ) from error
-
-
-def keeping(parser: ArgumentParser, place: Path, what: str, *, fresh: bool) -> Kept:
-    """Return the rows beside a table; ends the program if they cannot be read or written."""
-    try:
-        return Kept(place, what, fresh=fresh)
-    except InputError as error:
-        parser.error(str(error))
-
-
-def add_fresh(parser: ArgumentParser) -> None:
-    """Add the option ``--fresh``."""
-    parser.add_argument("--fresh", action="store_true", help="compute rows again that are there already")
 
 
 @cache

@@ -154,7 +154,7 @@ def examples(data: str, rows: int | None) -> tuple[Array, Array, Array, Array, i
 
 def network(size: Size, seed: int) -> ConvNetClassifier:
     """Return an untrained network."""
-    return ConvNetClassifier(**NETWORK, batch_size=size.batch, seed=seed)
+    return ConvNetClassifier(**NETWORK, batch_size=size.batch, seed=seed, device="auto")
 
 
 def likelihood(epsilon: float, p: Array, y: Array) -> Array:
