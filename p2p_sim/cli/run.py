@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_REPEATED = (
-    "words", "out", "force", "json", "format", "resume", "plan", "log", "address",  # an address is of that day
+    "words", "out", "force", "verbose", "json", "format", "resume", "plan", "log",
+    "address",  # is of that day
 )  # fmt: skip
 
 
@@ -191,6 +192,9 @@ class RunCommand(TableOptions):
         str | None,
         text(OUTPUT, "Append what happens to a file, for programs: one JSON object a line.", "FILE"),
     ] = None
+    verbose: Annotated[
+        bool, flag(OUTPUT, "Print every table, note and source, not one screen of them.", "--verbose")
+    ] = False
     json: Json = False
     format: Format = "text"
 
@@ -209,7 +213,7 @@ class RunCommand(TableOptions):
         from p2p_sim.cli import parameters, plan_option, run_folders, run_log
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
-        from p2p_sim.report import run_summary
+        from p2p_sim.report import run_screen, run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
@@ -250,7 +254,8 @@ class RunCommand(TableOptions):
             path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
-        sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
+        as_text = run_summary.as_text if self.verbose else run_screen.as_text
+        sys.stdout.write(terminal.as_json(result) if as_json else as_text(result))
         return 0
 
     def _account(self, run: Run, chosen: Chosen, progress: Any, log: RunLog) -> None:
