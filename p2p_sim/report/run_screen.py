@@ -73,7 +73,9 @@ def _learnt(result: Mapping[str, Any]) -> list[str]:
     columns = [0, 1, *(2 + names.index(name) for name in _SHOWN)]
     head = [f"What was learnt, by {accuracy['model']}", "test accuracy", *run_summary.METRICS.values()]
     rows = [[row[i] for i in columns] for row in run_summary.accuracy_rows(accuracy)]
-    note = [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
+    note = (
+        [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
+    )
     return [table([head[i] for i in columns], rows), *note]
 
 
@@ -151,7 +153,8 @@ def _right(epsilon: float) -> str:
 def _clipped(text: str) -> str:
     """Return a table whose wide lines end early, with three dots: their texts are reasons, which --verbose has."""
     return "\n".join(
-        line if len(line) <= WIDTH else line[: WIDTH - 4].rpartition(" ")[0] + " ..." for line in text.split("\n")
+        line if len(line) <= WIDTH else line[: WIDTH - 4].rpartition(" ")[0] + " ..."
+        for line in text.split("\n")
     )
 
 
