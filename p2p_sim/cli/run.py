@@ -71,6 +71,8 @@ _NOT_REPEATED = (
     "address",  # is of that day
 )  # fmt: skip
 
+_MAIN_JOB = ("peer-to-peer", "--data", "digits")
+
 
 @app.command(
     "run",
@@ -80,7 +82,10 @@ _NOT_REPEATED = (
 )
 @dataclass(frozen=True)
 class RunCommand(TableOptions):
-    """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
+    """Run a protocol among users with real examples, train a model on the released labels, and save the run.
+
+    Without a protocol and without users: peer-to-peer --data digits.
+    """
 
     words: Words = None
     data: Data = None
@@ -205,7 +210,21 @@ class RunCommand(TableOptions):
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
+        command = self._main_job() if self._names_nothing() else self
+        return replace(command, seed=seed, split_seed=split, address=address_of(self))._work()
+
+    def _names_nothing(self) -> bool:
+        """Whether neither a protocol nor users are named."""
+        from p2p_sim.cli import parameters
+
+        users = set_options(self, "data", "users", "population")
+        return not users and not parameters.protocol_name(self.words or [])
+
+    def _main_job(self) -> RunCommand:
+        """Return the command that a command means that names nothing."""
+        print(f"nothing is named: this is p2p-sim run {' '.join(_MAIN_JOB)}", file=sys.stderr, flush=True)
+        protocol, _, data = _MAIN_JOB
+        return replace(self, words=[protocol, *(self.words or [])], data=data)
 
     def _work(self, cut: InterruptedRun | None = None) -> int:
         from importlib.metadata import version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -60,6 +61,18 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
     lines = done.out.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= run_screen.WIDTH
+
+
+def test_without_a_name_it_is_the_main_job_with_a_fresh_seed(cli):
+    one, seeded = cli("run"), cli("run", "--seed", "0", "--alpha", "0.1")
+    assert (one.status, seeded.status) == (0, 0)
+    assert one.err == seeded.err == "nothing is named: this is p2p-sim run peer-to-peer --data digits\n"
+    assert re.match(r"peer-to-peer; seed [0-9]+ \(a fresh one\), backend local\n", one.out)
+    digest = "Digest      12f6a6eef30458ecbdc4b35b8ae4adc0"
+    assert digest in seeded.out
+    assert digest not in one.out
+    assert cli("run", "--data", "digits").err.startswith("error: which protocol? ")
+    assert cli("run", "peer-to-peer").err.startswith("error: there are no users: ")
 
 
 def test_verbose_prints_every_table_note_and_source(cli):
