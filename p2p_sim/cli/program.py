@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 import typer
 import typer.main
 
+from p2p_sim.cli import first_screen
 from p2p_sim.cli.app import ABOUT, app, no_verb
 from p2p_sim.cli.verbs import VERBS, first_paragraph
-from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, UnknownOptionError, near
 from p2p_sim.report import output_files, terminal
 
 
@@ -71,12 +72,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     terminal.ready()
     try:
         with terminal.warnings_as_lines():
+            if not words:
+                sys.stdout.write(first_screen.text(VERBS))
+                sys.stdout.flush()
+                return 0
             verb = _program(words)(words, prog_name="p2p-sim", standalone_mode=False)
             if verb == _INTERRUPTED:  # while typer read the words, it says nothing of Ctrl-C
                 raise KeyboardInterrupt
             output_files.check_named_once(words, _outputs(verb))
             status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
+    except UnknownOptionError as error:
+        return _refused(f"{error}{near(error.option, [*error.known, *options_of(words[0])])}")
     except (InputError, ProtocolError, RunLostError) as error:
         return _refused(str(error))
     except _UsageError as error:
