@@ -33,13 +33,13 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
     "Make": (
         ("new my_protocol", "a protocol of your own"),
         ("check my_protocol:MyProtocol", "the same bits everywhere?"),
-        ("doctor", "can this installation work?"),
+        ("doctor", "can it work here?"),
         ("completion bash", "names that TAB completes"),
     ),
 }
 """Examples of verbs, by what they are for, each with a few words."""
 
-_GROUP, _EXAMPLE = 8, 62
+_GROUP, _EXAMPLE = 8, 60
 
 
 def text(verbs: Iterable[str]) -> str:

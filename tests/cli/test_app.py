@@ -15,7 +15,7 @@ import pytest
 import p2p_sim
 import protocols
 from p2p_sim import protocol_parameters
-from p2p_sim.cli import bench, parameters, verbs
+from p2p_sim.cli import bench, first_screen, parameters, program, verbs
 from p2p_sim.cli.app import OnceCommand, app
 from p2p_sim.cli.audit import AuditCommand
 from p2p_sim.cli.options import comma_list, whole
@@ -112,9 +112,26 @@ assert p2p_sim.network.__name__ == "p2p_sim.network" and not hasattr(p2p_sim, "n
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_alone_it_shows_what_one_can_do_on_one_screen(cli):
+    done = cli()
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert len(lines) < 24  # beside the prompt
+    assert max(map(len, lines)) <= 100
+    also = lines[-1].partition(".")[0].removeprefix("Also ").split(", ")
+    assert first_screen.named() | {*also} == set(verbs.VERBS)
+
+
+@pytest.mark.parametrize("example", [words for each in first_screen.GROUPS.values() for words, _ in each])
+def test_its_examples_are_commands(example):
+    words = example.split()
+    verb = program._program(words)(words, prog_name="p2p-sim", standalone_mode=False)
+    assert hasattr(verb, "execute")
+    if words[0] in ("run", "account", "calibrate", "audit", "attack"):
+        parameters.parse(*parameters.resolve(verb.words), words[0])
+
+
 def test_help_names_verbs_and_parameters(cli):
-    assert cli().out == cli("--help").out
-    assert cli().status == 0
     for verb in ("run", "account", "calibrate", "audit", "data", "mechanisms", "leakage", "bench"):
         assert verb in cli("--help").out
     told = plain(cli("run", "--help").out)
