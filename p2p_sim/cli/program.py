@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -90,6 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = getattr(error.ctx, "command_path", "p2p-sim")
         message = error.format_message().replace("Value error, ", "")  # pydantic's word for ours
         return _refused(f"{message} (see {where} --help)")
+    except ModuleNotFoundError as error:
+        package = installed_by(error.name or "")
+        if package is None:
+            raise
+        return _refused(f"this needs {package}, which is not there: python -m pip install '{package}'")
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
@@ -128,6 +134,23 @@ def command() -> NoReturn:
                 stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+_DISTRIBUTED_AS = {"sklearn": "scikit-learn", "PIL": "pillow"}
+
+
+def installed_by(module: str) -> str | None:
+    """Return the package of this program's own requirements that brings a module, as pip takes it; None for another."""
+    top = module.partition(".")[0]
+    name = _DISTRIBUTED_AS.get(top, top.replace("_", "-"))
+    from importlib import metadata
+
+    try:
+        asked = metadata.requires("p2p-sim") or ()
+    except metadata.PackageNotFoundError:  # found, not installed
+        return None
+    wanted = (each.partition(";")[0].strip() for each in asked)
+    return next((each for each in wanted if re.match(rf"{re.escape(name)}(?![A-Za-z0-9.-])", each)), None)
 
 
 def _outputs(verb: Any) -> dict[str, str]:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,45 @@ sys.exit(str([name for name in sys.modules if name in ("numpy", "p2p_sim.core.en
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stderr.splitlines()[-1] == "[]"
     assert ("No such command 'runn'" in done.stderr) == (words == ["runn"])
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("ray", ["run", "peer-to-peer", "--users", "9", "--backend", "shards"]),
+        ("scipy", ["account", "peer-to-peer"]),
+    ],
+)
+def test_a_package_that_is_not_there_is_named_with_what_installs_it(module, words, tmp_path):
+    code = f"""
+import sys
+sys.modules[{module!r}] = None
+from p2p_sim import cli
+sys.exit(cli.main({words}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    needed = next(each for each in metadata.requires("p2p-sim") if each.startswith(module))
+    told = f"error: this needs {needed}, which is not there: python -m pip install '{needed}'"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == told
+
+
+@pytest.mark.slow
+def test_the_main_job_needs_neither_ray_nor_matplotlib(tmp_path):
+    """They are installed for those who need them, and missed by nobody else: docs/decisions/dependencies.md."""
+    code = """
+import sys
+sys.modules["ray"] = sys.modules["matplotlib"] = None
+from p2p_sim import cli
+sys.exit(cli.main(["run", "--seed", "0"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "What was learnt" in done.stdout
 
 
 def test_a_verb_loads_its_own_files_alone():
