@@ -17,8 +17,11 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in PATHS}
-ALONE = {name: text for name, text in PAGES.items() if not name.startswith("docs/tutorial/")}
-"""Pages whose blocks do not build on each other; test_tutorial.py runs the others."""
+IN_ORDER = [
+    name for name in PAGES if re.match(r"docs/(tutorial|howto|notebooks)/(?!index)|docs/numbers", name)
+]
+"""Pages whose blocks build on each other: test_tutorial.py, test_in_order.py and test_notebooks.py run them."""
+ALONE = {name: text for name, text in PAGES.items() if name not in IN_ORDER}
 
 
 def blocks(text: str, language: str) -> list[str]:
