@@ -36,6 +36,15 @@ def _commands(verb: str) -> Any:
     return typer.main.get_command(app)
 
 
+def options_of(verb: str) -> list[str]:
+    """Return the long options of a verb; none for a word that is no verb."""
+    if verb not in VERBS:
+        return []
+    return [
+        name for each in _commands(verb).commands[verb].params for name in each.opts if name.startswith("--")
+    ]
+
+
 @cache
 def _listing() -> Any:
     """Return a program that lists the verbs, and refuses other words."""

@@ -67,8 +67,11 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_REPEATED = (
-    "words", "out", "force", "json", "format", "resume", "plan", "log", "address",  # an address is of that day
+    "words", "out", "force", "verbose", "json", "format", "resume", "plan", "log",
+    "address",  # is of that day
 )  # fmt: skip
+
+_MAIN_JOB = ("peer-to-peer", "--data", "digits")
 
 
 @app.command(
@@ -79,7 +82,10 @@ _NOT_REPEATED = (
 )
 @dataclass(frozen=True)
 class RunCommand(TableOptions):
-    """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
+    """Run a protocol among users with real examples, train a model on the released labels, and save the run.
+
+    Without a protocol and without users: peer-to-peer --data digits.
+    """
 
     words: Words = None
     data: Data = None
@@ -191,6 +197,9 @@ class RunCommand(TableOptions):
         str | None,
         text(OUTPUT, "Append what happens to a file, for programs: one JSON object a line.", "FILE"),
     ] = None
+    verbose: Annotated[
+        bool, flag(OUTPUT, "Print every table, note and source, not one screen of them.", "--verbose")
+    ] = False
     json: Json = False
     format: Format = "text"
 
@@ -201,7 +210,21 @@ class RunCommand(TableOptions):
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
+        command = self._main_job() if self._names_nothing() else self
+        return replace(command, seed=seed, split_seed=split, address=address_of(self))._work()
+
+    def _names_nothing(self) -> bool:
+        """Whether neither a protocol nor users are named."""
+        from p2p_sim.cli import parameters
+
+        users = set_options(self, "data", "users", "population")
+        return not users and not parameters.protocol_name(self.words or [])
+
+    def _main_job(self) -> RunCommand:
+        """Return the command that a command means that names nothing."""
+        print(f"nothing is named: this is p2p-sim run {' '.join(_MAIN_JOB)}", file=sys.stderr, flush=True)
+        protocol, _, data = _MAIN_JOB
+        return replace(self, words=[protocol, *(self.words or [])], data=data)
 
     def _work(self, cut: InterruptedRun | None = None) -> int:
         from importlib.metadata import version
@@ -209,7 +232,7 @@ class RunCommand(TableOptions):
         from p2p_sim.cli import parameters, plan_option, run_folders, run_log
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
-        from p2p_sim.report import run_summary
+        from p2p_sim.report import run_screen, run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
@@ -250,7 +273,8 @@ class RunCommand(TableOptions):
             path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
-        sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
+        as_text = run_summary.as_text if self.verbose else run_screen.as_text
+        sys.stdout.write(terminal.as_json(result) if as_json else as_text(result))
         return 0
 
     def _account(self, run: Run, chosen: Chosen, progress: Any, log: RunLog) -> None:

@@ -14,11 +14,15 @@ class StorageError(InputError):
 
 
 def near(value: str, known: Iterable[str]) -> str:
-    """Return a question for whoever mistyped one of some names; empty if none is near."""
-    import difflib
+    """Return a question for whoever mistyped one of some names; empty if none is near, or it is one of them.
 
-    found = difflib.get_close_matches(value, list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    Of very many names the first 1,000 are looked at.
+    """
+    import difflib
+    from itertools import islice
+
+    found = difflib.get_close_matches(value, list(islice(known, 1000)), n=1)
+    return f"; did you mean {found[0]!r}?" if found and found[0] != value else ""
 
 
 class RunLostError(RuntimeError):

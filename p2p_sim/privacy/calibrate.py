@@ -11,7 +11,7 @@ import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -307,7 +307,9 @@ def _range(
         raise InputError(f"{vary} = {fixed[vary]!r} is fixed and to be found: leave it out")
     for name in fixed:
         if name not in parameters:
-            raise InputError(f"{kind.__name__} has no parameter {name!r}; it has {', '.join(parameters)}")
+            raise InputError(
+                f"{kind.__name__} has no parameter {name!r}{near(name, parameters)}; it has {', '.join(parameters)}"
+            )
     for name, parameter in parameters.items():
         needed = parameter.default is MISSING and parameter.default_factory is MISSING
         if needed and name not in fixed and name != vary:
@@ -330,7 +332,9 @@ def _known(kind: type[Protocol], vary: str) -> Range:
     if vary in numbers:
         raise InputError(f"vary = {vary!r}: of {kind.__name__} it is a parameter of its own, so {how}")
     solvable = ", ".join(named) or (f"{', '.join(numbers)}; {how}" if numbers else "nothing")
-    raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {solvable}")
+    raise InputError(
+        f"vary = {vary!r}: of {kind.__name__}, one can solve for {solvable}{near(vary, [*named, *numbers])}"
+    )
 
 
 def _numbers(kind: type[Protocol]) -> dict[str, type]:

@@ -136,7 +136,7 @@ def _check_model(name: str) -> None:
 
 def _check_crypto(name: str) -> None:
     if name not in CRYPTO:
-        raise InputError(f"crypto = {name!r}: allowed are {', '.join(CRYPTO)}")
+        raise InputError(f"crypto = {name!r}: allowed are {', '.join(CRYPTO)}{near(str(name), CRYPTO)}")
 
 
 def _check_count(name: str) -> Callable[[int], None]:
