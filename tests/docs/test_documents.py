@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from p2p_sim import cli, privacy
+from p2p_sim.cli import verbs
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
 ROOT = Path(__file__).parents[2]
@@ -122,3 +123,8 @@ def test_a_page_shows_the_shipped_protocol() -> None:
         code = " ".join(line.partition("#")[0].split())
         if re.search(r"yield|me\.draw|return|Message\(", code):
             assert code in " ".join(shipped.split()), code
+
+
+def test_the_page_of_the_command_line_names_every_verb() -> None:
+    second = re.findall(r"^\|[^|]*\|([^|]*)\|", PAGES["docs/command-line.md"], re.MULTILINE)
+    assert sorted(re.findall(r"`([a-z]+)`", " ".join(second))) == sorted(verbs.VERBS)
