@@ -50,25 +50,18 @@ def _section(kind: type[Protocol]) -> str:
     for word in ("Assumes", "Source"):
         if text := mechanism_list.said(kind, word):
             lines += [f"*{word}:* {_escaped(text)}.", ""]
-    lines += ["| message | from | to | fields | sealed for | what for |", "|---|---|---|---|---|---|"]
+    lines += ["| message | from and to | says | carries |", "|---|---|---|---|"]
     lines += [_row(message) for message in kind.messages().values()]
     return "\n".join(lines) + "\n"
 
 
 def _row(message: Message) -> str:
-    fields = ", ".join(f"`{name}`: {_type(message, name)}" for name in message.fields)
-    sealed = message.sealed_for or ""
+    fields = ", ".join(f"`{name}`: {_type(message, name)}" for name in message.fields) or "nothing"
+    sealed = f"; sealed for {message.sealed_for}" if message.sealed_for else ""
     if message.layers:
         sealed += f", in layers for {', '.join(message.layers)}"
-    cells = [
-        f"`{message.kind}`",
-        message.sender,
-        message.recipient,
-        fields or "none",
-        sealed,
-        _escaped(message.text),
-    ]
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    ways = f"{message.sender} to {message.recipient}"
+    return f"| {' | '.join([f'`{message.kind}`', ways, _escaped(message.text), fields + sealed])} |"
 
 
 def _type(message: Message, name: str) -> str:

@@ -49,8 +49,8 @@ class Made(Protocol):
 def test_a_field_of_every_type() -> None:
     text = message_reference.page([Made])
     assert "Users say `much` \\| \\[more\\].\n\n*Source:* nobody.\n" in text
-    assert "| `plain` | user | learner | none | | no fields |" in text
+    assert "| `plain` | user to learner | no fields | nothing |" in text
     assert (
-        "| `every` | user | first | `y`: label, `n`: int64, `v`: `dim` × uint64, `w`: 4 × uint8, `b`: 32 bytes, "
-        "`f`: numbers from -8 to 8 in steps of 0.5 | learner, in layers for first, second | all \\| kinds |"
+        "| `every` | user to first | all \\| kinds | `y`: label, `n`: int64, `v`: `dim` × uint64, "
+        "`w`: 4 × uint8, `b`: 32 bytes, `f`: numbers from -8 to 8 in steps of 0.5; sealed for learner, in layers for first, second |"
     ) in text
