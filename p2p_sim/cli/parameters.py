@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from p2p_sim import catalogue
-from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.errors import InputError, UnknownOptionError, near
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.protocol_parameters import Chosen as Chosen  # the verbs take these from here
 from p2p_sim.protocol_parameters import Parameter as Parameter
@@ -95,9 +95,8 @@ def parse(
     for option, text in options:
         if option not in offered:
             more = f"more options: p2p-sim {verb} --help"
-            raise InputError(
-                f"unknown option {option!r}"
-                f"{near(option, [*offered, *_options_of(verb)])}; {names[0]} has {_listed(offered)}; {more}"
+            raise UnknownOptionError(
+                f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}", option, offered
             )
         if text is None:
             raise InputError(f"{option} needs a value: {offered[option].described}")
@@ -105,13 +104,6 @@ def parse(
             raise InputError(f"{option} is given twice: give it once")
         values[offered[option].name] = offered[option].read(text)
     return kind, offered, values
-
-
-def _options_of(verb: str) -> list[str]:
-    """Return the options that a verb itself has, beside parameters of protocols."""
-    from p2p_sim.cli import program
-
-    return program.options_of(verb)
 
 
 def describe(protocols: Protocols) -> str:

@@ -210,8 +210,8 @@ class RunCommand(TableOptions):
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        command = self._main_job() if self._names_nothing() else self
-        return replace(command, seed=seed, split_seed=split, address=address_of(self))._work()
+        meant = self._main_job() if self._names_nothing() else self
+        return replace(meant, seed=seed, split_seed=split, address=address_of(self))._work()
 
     def _names_nothing(self) -> bool:
         """Whether neither a protocol nor users are named."""

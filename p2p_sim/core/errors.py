@@ -25,6 +25,14 @@ def near(value: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found and found[0] != value else ""
 
 
+class UnknownOptionError(InputError):
+    """An option that nothing has; ``known``: those that a protocol has, to which a verb's own come."""
+
+    def __init__(self, text: str, option: str, known: Iterable[str]):
+        super().__init__(text)
+        self.option, self.known = option, tuple(known)
+
+
 class RunLostError(RuntimeError):
     """A process of a run was lost; the text says what to do.  Running again gives the same bits."""
 

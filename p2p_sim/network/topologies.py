@@ -38,6 +38,9 @@ _FORMS = {
     "grid": r"grid",
     "ring": r"ring:(?P<degree>[0-9]{1,9})",
 }
+KINDS = tuple(form.partition("(")[0] for form in _FORMS.values())
+"""What the texts of topologies begin with."""
+
 _ALLOWED = (
     "complete, regular:DEGREE, small-world:DEGREE,PROBABILITY, scale-free:LINKS, grid, ring:DEGREE, "
     "or the path of a .csv or .parquet edge list"
