@@ -52,5 +52,6 @@ def test_a_field_of_every_type() -> None:
     assert "| `plain` | user to learner | no fields | nothing |" in text
     assert (
         "| `every` | user to first | all \\| kinds | `y`: label, `n`: int64, `v`: `dim` × uint64, "
-        "`w`: 4 × uint8, `b`: 32 bytes, `f`: numbers from -8 to 8 in steps of 0.5; sealed for learner, in layers for first, second |"
+        "`w`: 4 × uint8, `b`: 32 bytes, "
+        "`f`: numbers from -8 to 8 in steps of 0.5; sealed for learner, in layers for first, second |"
     ) in text
