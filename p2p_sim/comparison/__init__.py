@@ -33,12 +33,12 @@ def compare(
     ``data``: a named data set or a file; or ``users=``, a number of synthetic ones.  ``people``: label, positive,
     classes, cluster_column, clusters, test, model and how a file is read; of synthetic users cluster_size, share,
     shares, features; as in a sweep.  ``target``: what one view may learn, "view=learner,epsilon=1,delta=1e-6", or a
-    mapping, epsilon in nats.  ``constraints``: what others may learn, ["user<=2", "coalition(3)<=4"], at the same delta.
-    ``protocols``: names, or "module:Class"; None: all that are known.  ``seeds``: how many, or which.  ``budget``:
-    time in seconds, or "10m"; what there is no time for is left out by name.  ``out``: the comparison's folder; where it
-    has some of it already, that is not made again; None: ``comparisons/NAME-...``.  ``picture``: whether protocols run at
-    other epsilons too, for the report; None: if ``out`` is given.  ``workers``, ``address``, ``progress``: as in
-    ``p2p_sim.sweep``.
+    mapping, epsilon in nats.  ``constraints``: what others may learn, ["user<=2", "coalition(3)<=4"], at the same
+    delta.  ``protocols``: names, or "module:Class"; None: all that are known.  ``seeds``: how many, or which.
+    ``budget``: seconds, or text such as "10m"; what there is no time for is left out by name.  ``out``: the folder;
+    where it has some of the comparison already, that is not made again; None: ``comparisons/NAME-...``.  ``picture``:
+    whether protocols run at other epsilons too, for the report; None: if ``out`` is given.  ``workers``, ``address``,
+    ``progress``: as in ``p2p_sim.sweep``.
 
     Raises InputError for what cannot be read, contradictory constraints, views and protocols that are not known, and a
     folder of another comparison.  A protocol that fails is a row that says so.

@@ -6,9 +6,8 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from p2p_sim.core.paths import path_of
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
 from p2p_sim.sweep import sweeping
-from p2p_sim.sweep.table import LEFT_OUT
+from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 COMPARISONS = "comparisons"
 """Where comparisons are kept, in the current folder, unless another place is given."""
@@ -145,9 +144,7 @@ def _result(
     rows = [table.row_of(each, trials.get(id(each), none), promises, METRIC) for each in target]
     rows = front.marked(rows, promises)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities(METRIC)[1] for each in target}
-    chosen = recommendation.recommended(
-        rows, utilities, target, promises, _remarks(question, people, pictured)
-    )
+    chosen = recommendation.recommended(rows, utilities, target, promises, _remarks(question, people))
     rows.sort(key=_order)
     rows += [table.row_without(each) for each in others]
     points = [
@@ -159,7 +156,7 @@ def _result(
 
 
 def _order(row: table.Row) -> tuple[int, float]:
-    last = [table.FRONT, table.DOMINATED, table.FITS, LEFT_OUT, table.FAILED, table.FITS_NOT]
+    last = [table.FRONT, table.DOMINATED, table.FITS, LEFT_OUT, FAILED, table.FITS_NOT]
     return last.index(row["status"]), -(row.get("utility") or 0.0)
 
 
@@ -177,15 +174,13 @@ def _point(each: Calibrated, trials: table.Trials, promises: Any) -> dict[str, A
     }  # fmt: skip
 
 
-def _remarks(
-    question: Question, people: People, pictured: Sequence[tuple[Calibrated, table.Trials]]
-) -> list[str]:
+def _remarks(question: Question, people: People) -> list[str]:
     """Return doubts that are of all protocols alike."""
     found = []
     if people.sampled:
         found.append(
-            f"utility, attack and costs are of runs among {MOST_USERS:,} of the {people.users:,} users; what views learn "
-            "is of all"
+            f"utility, attack and costs are of runs among {MOST_USERS:,} of the {people.users:,} users; what views "
+            "learn is of all"
         )
     if people.labels.features == 0:
         found.append(

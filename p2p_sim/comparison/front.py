@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.comparison.promises import Promises
-from p2p_sim.comparison.table import DOMINATED, FITS, FRONT, Row
+from p2p_sim.comparison.table import DOMINATED, FITS, FRONT, WORST_PARTY, Row
 
 _DIGITS = 3
 """Figures that agree in so many digits are alike: a calibrated ε is 0.9999999996 in one row and 1 in another."""
 
 COSTS = ("bytes[a user]", "seconds[network]")
-WORST_PARTY = "epsilon_nats[worst party]"
 
 
 def columns(promises: Promises) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from p2p_sim.comparison import text
 from p2p_sim.comparison.table import BASIS, DOMINATED, FITS, FRONT
 from p2p_sim.report import page_layout
+from p2p_sim.report.figure_text import cell
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def fragment(found: Comparison) -> str:
     rows = [text.cells(found, row) for row in _rows(found) if row["status"] in _FIT]
     head = "".join(f"<th>{escape(name)}</th>" for name in text.heads(found))
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(page_layout.cell(value))}</td>" for value in row) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows
     )
     return f"<div><p>{advice}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
@@ -116,7 +116,9 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
             known = [point[key] for point in points if point[key] is not None]
             if known:
                 axes.axhline(100 * sum(known) / len(known), color="#666666", ls=(0, (1, 2)), lw=1, label=said)
-        axes.set(xlabel=f"ε of {view} (nats)", ylabel="test accuracy (%)", xscale="log")
+        axes.set(xlabel=f"ε of {view} (nats)", ylabel="test accuracy (%)", xscale="log", ylim=_height(points))
+        axes.set_xticks(*_ticks(points))
+        axes.minorticks_off()
         axes.grid(True, alpha=0.3)
         legend(figure, axes.get_legend_handles_labels()[0])
     columns = ["protocol", f"ε of {view} (nats)", "basis", "utility", "± (95 %)", "seeds"]
@@ -127,6 +129,26 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
     return Plot(
         "utility", figure, f"Test accuracy over the ε of {view}, a line for each protocol", columns, rows
     )
+
+
+def _height(points: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Return the ends of the axis of utility: error bars of two seeds may go far beyond."""
+    names = ("utility", "utility[true]", "utility[constant]")
+    known = [100 * point[name] for point in points for name in names if point[name] is not None]
+    low, high = min(known), max(known)
+    room = max(1.0, 0.1 * (high - low))
+    return low - room, high + room
+
+
+def _ticks(points: Sequence[Mapping[str, Any]]) -> tuple[list[float], list[str]]:
+    """Return where the axis of ε has marks: at what protocols were calibrated to."""
+    known = [
+        float(f"{point['epsilon_nats']:.3g}") for point in points if math.isfinite(point["epsilon_nats"])
+    ]
+    often = sorted(
+        value for value in set(known) if value > 0 and known.count(value) * 4 >= max(map(known.count, known))
+    )
+    return often, [f"{value:g}" for value in often]
 
 
 def _finite(points: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:

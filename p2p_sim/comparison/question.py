@@ -75,7 +75,10 @@ class People:
 
 
 def check_people(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of people, checked; raises InputError for unknown ones, wrong types, and neither data nor users."""
+    """Return settings of people, checked.
+
+    Raises InputError for unknown ones, for wrong types, and where there are neither data nor users, or both.
+    """
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name not in PEOPLE:

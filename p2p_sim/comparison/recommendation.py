@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2p_sim.comparison.calibrations import Calibrated
-from p2p_sim.comparison.front import COSTS, WORST_PARTY
+from p2p_sim.comparison.front import COSTS
 from p2p_sim.comparison.promises import Promises
-from p2p_sim.comparison.table import DOMINATED, FAILED, FRONT, LEFT_OUT, Row
+from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
 from p2p_sim.core.summary import counted
 from p2p_sim.sweep.summary import CONFIDENCE, interval
+from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 _LARGE = 1.05
 """A party who learns more than so many times the target is worth a doubt."""
@@ -184,8 +185,8 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
     if others:
         worst, who = taken.get(WORST_PARTY), taken.get("worst_party")
         told.append(
-            f"of the {len(tied)} that do alike ({', '.join([str(taken['protocol']), *others])}) its worst party, {who}, "
-            f"learns least, ε = {worst:.4g}, and among equals it sends fewest bytes"
+            f"of the {len(tied)} that do alike ({', '.join([str(taken['protocol']), *others])}) its worst party, "
+            f"{who}, learns least, ε = {worst:.4g}, and among equals it sends fewest bytes"
         )
     if taken.get("bytes[a user]") is not None:
         told.append(
@@ -249,9 +250,10 @@ def _of_attack(taken: Row) -> list[str]:
         return [f"no attack was measured ({taken['attack_why']})"]
     found = []
     if taken["attack_basis"] != "exact":
+        ends = f"{100 * taken['advantage_lower']:+.2f} to {100 * taken['advantage_upper']:+.2f} points"
         found.append(
-            f"the attack is estimated ({taken['attack_basis']}, {CONFIDENCE:.0%} interval "
-            f"{taken['advantage_lower']:+.3f} to {taken['advantage_upper']:+.3f}), and one that we do not know may do better"
+            f"the attack is an estimate ({taken['attack_basis']}, {CONFIDENCE:.0%} interval of its advantage {ends}), "
+            "and there may be better ones"
         )
     return found
 
@@ -312,9 +314,10 @@ def _nothing(
 def _of_no_use(fit: Sequence[Row]) -> str:
     best = max(fit, key=lambda row: float(row["utility"]))
     bound = {str(row["bound_by"]) for row in fit if row["bound_by"]}
+    guessing = f"{100 * best['utility[constant]']:.2f} %"
     return (
-        f"nothing that fits learns more than always guessing the most frequent label ({100 * best['utility[constant]']:.2f} "
-        f"%): the best is {best['protocol']} with {_percent(best)}; allow {' or '.join(sorted(bound))} more"
+        f"nothing that fits learns more than always guessing the most frequent label does ({guessing}): the best is "
+        f"{best['protocol']} with {_percent(best)}; allow {' or '.join(sorted(bound))} more"
     )
 
 

@@ -19,6 +19,9 @@ FITS, FRONT, DOMINATED = "fits", "front", "dominated"
 FITS_NOT, NOT_APPLICABLE = "does not fit", "does not apply"
 """Values of ``status``; of a protocol that fits, "front" or "dominated" once it is held against the others."""
 
+WORST_PARTY = "epsilon_nats[worst party]"
+"""The column of what the party learns who learns most by herself."""
+
 BASIS = {
     "utility": "measured on the test rows: the mean over seeds, ± its 95 % interval by Student's t",
     "utility[true]": "measured on the test rows, of a model trained on the true labels",
@@ -30,7 +33,7 @@ BASIS = {
     "bytes[a user]": "counted in the run of the first seed, as they travel: sent and received, the mean of all users",
     "seconds[network]": "simulated: the critical path over links of 20 ms and 10 Mbit, servers 1 ms and 1 Gbit",
     "seconds": "simulated as seconds[network], and computing as it was measured on this machine",
-    "worst_party": "the largest ε of a party by herself: of each server, a peer, and a peer who deviates",
+    WORST_PARTY: "the largest ε of a party by herself: of each server, a peer, and a peer who deviates",
 }
 """On what the figures of each column stand."""
 
@@ -119,7 +122,7 @@ def views_of(promises: Promises, rows: Sequence[Row]) -> list[str]:
     counts: dict[str, int] = {}
     for row in rows:
         for name in row:
-            if name.startswith("epsilon_nats["):
+            if name.startswith("epsilon_nats[") and name != WORST_PARTY:
                 key = name[13:-1]
                 counts[key] = counts.get(key, 0) + 1
     more = [key for key in counts if key not in named]
@@ -147,7 +150,7 @@ def _privacy(each: Calibrated, promises: Promises) -> Row:
     worst = max(parties, key=lambda key: float(figures[key]["upper"]), default="")
     return found | {
         "worst_party": worst,
-        "epsilon_nats[worst party]": figures[worst]["upper"] if worst else None,
+        WORST_PARTY: figures[worst]["upper"] if worst else None,
         "basis[worst party]": figures[worst]["basis"] if worst else "refused",
     }
 
@@ -157,8 +160,9 @@ def _utility(trials: Trials, metric: str) -> Row:
     mean, half = interval(list(by_seed.values()))
     note = trials.first("note")
     return {
-        "metric": metric, "utility": _known(mean), "utility_error": _known(half), "utility_of": which if by_seed else "",
-        "seeds": len(by_seed), "utility[true]": _known(interval(list(trials.figures(f"{metric}[true]").values()))[0]),
+        "metric": metric, "utility": _known(mean), "utility_error": _known(half),
+        "utility_of": which if by_seed else "", "seeds": len(by_seed),
+        "utility[true]": _known(interval(list(trials.figures(f"{metric}[true]").values()))[0]),
         "utility[constant]": _known(interval(list(trials.figures(f"{metric}[constant]").values()))[0]),
         "test_rows": trials.first("test_rows"), "note": note or "",
     }  # fmt: skip

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.comparison.table import DOMINATED, FITS, FRONT
+from p2p_sim.comparison.table import DOMINATED, FITS, FRONT, WORST_PARTY
 from p2p_sim.report import figure_text, terminal
 
 if TYPE_CHECKING:
@@ -37,18 +37,15 @@ def heads(found: Comparison) -> list[str]:
     """Return the heads of the table."""
     views = [f"ε {key}" for key in found.views[: _shown(found)]]
     return [
-        "protocol", "", "setting", "utility", *views, "worst party", "attack", "baseline", "messages", "bytes", "seconds",
+        "protocol", "", "setting", "utility", *views, "worst party", "attack", "baseline", "messages", "bytes",
+        "seconds",
     ]  # fmt: skip
 
 
 def cells(found: Comparison, row: Mapping[str, Any]) -> list[Any]:
     """Return a row of the table."""
     setting = f"{row['parameter']} = {row['value']:.4g}" if row.get("parameter") else "-"
-    worst = (
-        "-"
-        if row.get("epsilon_nats[worst party]") is None
-        else (f"{epsilon(row, 'worst party')} ({row['worst_party']})")
-    )
+    worst = "-" if row.get(WORST_PARTY) is None else (f"{epsilon(row, 'worst party')} ({row['worst_party']})")
     attack = "-" if row.get("advantage") is None else f"{100 * row['advantage']:+.2f} {row['attacker']}"
     baseline = "-" if row.get("attack_baseline") is None else f"{100 * row['attack_baseline']:.2f} %"
     return [
@@ -104,8 +101,8 @@ def _shown(found: Comparison) -> int:
 def _foot(found: Comparison, fit: list[dict[str, Any]]) -> list[str]:
     row = fit[0]
     said = [
-        "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes and "
-        "seconds, and better in one",
+        "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes "
+        "and seconds, and better in one",
         "utility: accuracy on the test rows, mean over seeds ± 95 % interval"
         + ("" if row.get("utility[true]") is None else f"; on true labels {100 * row['utility[true]']:.2f} %")
         + (
@@ -114,8 +111,8 @@ def _foot(found: Comparison, fit: list[dict[str, Any]]) -> list[str]:
             else f", by guessing {100 * row['utility[constant]']:.2f} %"
         ),
         "ε: nats, exact unless marked.  worst party: the server or peer who learns most by herself",
-        f"attack: how many labels more, in points, the best attacker of {found.question.promises.target.view.key} guesses "
-        "than the baseline, which has no messages",
+        f"attack: how many labels more, in points, the best attacker of {found.question.promises.target.view.key} "
+        "guesses than the baseline, which has no messages",
         "messages, bytes: of a user, sent and received.  seconds: simulated, links of 20 ms and 10 Mbit",
     ]
     return [part for line in said for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")] + [""]

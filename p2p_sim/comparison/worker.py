@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2p_sim import catalogue
 from p2p_sim.check import quick
@@ -16,12 +16,17 @@ from p2p_sim.comparison.promises import AskedView
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.learning import experiment
 from p2p_sim.plan import Crowd
 from p2p_sim.run import run as start
 from p2p_sim.sweep.maker import people_of
 from p2p_sim.sweep.one_run import examples_of, parameters_of, protocol_of, read
 from p2p_sim.sweep.worker import serve
 
+if TYPE_CHECKING:
+    from p2p_sim.learning.data.datasets import Dataset
+
+_KEPT = 2  # populations: with clusters, and without
 
 _FEW = 300
 """Users of a pilot run."""
@@ -31,7 +36,9 @@ class Calibrator:
     """Calibrates what comes as JSON, and says as JSON what came of it; keeps the examples it read last."""
 
     def __init__(self) -> None:
-        self._key, self._examples = "", None
+        self._key = ""
+        self._examples: Dataset | None = None
+        self._populations: dict[str, Population] = {}
 
     def answer(self, text: str) -> str:
         """Return what a calibration found, or why it failed.
@@ -54,7 +61,7 @@ class Calibrator:
         protocol = protocol_of(run)
         if not catalogue.shipped(kind):
             quick(protocol)  # raises ProtocolError for one that depends on blocks
-        people = people_of(run, protocol, self._read(run, protocol))
+        people = self._people(run, protocol)
         promises = []
         for text, users, epsilon in asked["promises"]:
             view = AskedView(text, users)
@@ -62,7 +69,23 @@ class Calibrator:
         found = calibrating.fitted(kind, parameters_of(run), asked["vary"], promises, asked["delta"], people)
         return {"found": asdict(found), "messages": _messages(protocol, people) if asked["pilot"] else 0.0}
 
-    def _read(self, run: Mapping[str, Any], protocol: Protocol) -> Any:
+    def _people(self, run: Mapping[str, Any], protocol: Protocol) -> Population:
+        """Return the users of a run; those of the last calibration where they are the same."""
+        told = [
+            run["settings"],
+            experiment.clusters_matter(protocol),
+            protocol.graph_over(),
+            protocol.label_count(),
+        ]
+        key = json.dumps([*told, examples_of(run, protocol)])
+        if key not in self._populations:
+            data = self._read(run, protocol)
+            while len(self._populations) >= _KEPT:
+                del self._populations[next(iter(self._populations))]
+            self._populations[key] = people_of(run, protocol, data)
+        return self._populations[key]
+
+    def _read(self, run: Mapping[str, Any], protocol: Protocol) -> Dataset | None:
         key = examples_of(run, protocol)
         if key is None:
             return None

@@ -28,8 +28,8 @@ from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
 from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, grids, table
-from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
+from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.grids import Grids
 from p2p_sim.sweep.memory import Extent, need_of
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, protocol_text, read
@@ -245,8 +245,8 @@ def _make(
         while hands.free() and (following := lost.popleft() if lost else next(fresh, None)):
             index, run = following
             key = examples_of(run, protocol_of(run))
-            text = json.dumps({"run": run, "content": None if key is None else contents[key]})
-            if timed.give(index, text, protocol_text(run)):
+            asks = json.dumps({"run": run, "content": None if key is None else contents[key]})
+            if timed.give(index, asks, protocol_text(run)):
                 making[index] = run
                 tries[index] += 1
         if not making:

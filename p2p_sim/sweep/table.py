@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from p2p_sim.sweep.grids import Grids
 
 MADE, FAILED, LEFT_OUT = "made", "failed", "left out"
-_NO_TIME = {"error": "there was no time left for it: give the same command again to go on"}
+_NO_TIME: dict[str, Any] = {"error": "there was no time left for it: give the same command again to go on"}
 
 
 def written(grids: Grids, folder: SweepFolder) -> Any:
