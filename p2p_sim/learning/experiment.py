@@ -448,14 +448,15 @@ def among(
     seed = seeds.chosen(seed)
     if examples is not None:
         _check_examples(people, examples, test, model)
+    held_out = None if test is None or examples is None else _read_test(test, tell or _silent)
     people, about = join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data: dict[str, Any] = {"name": "population", "source": source}
     clusters = describe_clusters(protocol, people, "from a column")
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
-    if examples is not None and test is not None:
-        _train_streamed(run, examples, test, model, tell or _silent)
+    if examples is not None and test is not None and held_out is not None:
+        _train_streamed(run, examples, test, held_out, model, tell or _silent)
     return run
 
 
@@ -480,15 +481,36 @@ def _check_examples(
         )
 
 
+_COPY = 100
+"""A feature that is the label in so many test rows, and all there are, is taken for a copy of it."""
+
+
+def _read_test(test: StoredExamples, progress: Progress) -> tuple[Array, Array]:
+    """Read test rows; raises InputError where a feature is the label once more."""
+    progress("reading test rows", 0, 0)
+    x, y = test.spread(min(MOST_TEST_ROWS, max(1, MOST_TEST_NUMBERS // len(test.features))))
+    enough = len(y) >= _COPY and len(np.unique(y)) > 1
+    for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
+        name = test.features[each]
+        raise InputError(
+            f"column {name!r} holds the labels once more (all of {len(y):,} test rows): leave it out, --drop {name}"
+        )
+    return x, y
+
+
 def _train_streamed(
-    run: Run, examples: StoredExamples, test: StoredExamples, model: str, progress: Progress
+    run: Run,
+    examples: StoredExamples,
+    test: StoredExamples,
+    held_out: tuple[Array, Array],
+    model: str,
+    progress: Progress,
 ) -> None:
     """Train in passes over the users' examples; add accuracies and seconds to the run."""
     from p2p_sim.learning import streamed_training
 
     before = time.perf_counter()
-    progress("reading test rows", 0, 0)
-    x_test, y_test = test.spread(min(MOST_TEST_ROWS, max(1, MOST_TEST_NUMBERS // len(test.features))))
+    x_test, y_test = held_out
     comparison = streamed_training.train(run, examples, x_test, y_test, model, progress)
     if comparison is not None and len(y_test) < test.users:
         note = f"of {test.users:,} test rows {len(y_test):,} were read, evenly spread"

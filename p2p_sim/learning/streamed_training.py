@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from p2p_sim.learning.training.label_stream import LabelStream
 from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
 from p2p_sim.learning.training.metrics import Predicted, constant, measure
 from p2p_sim.learning.training.passes import Examples, Labelled, Look, StreamedBags
+from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.privacy.registered import label_noise
 from p2p_sim.privacy.registry import LabelNoise
 from p2p_sim.run import Run
@@ -53,37 +54,12 @@ def train(
     released = _Released.of(run, groups, examples.labels)
     if released is None:
         return None
-    told = _Told(examples, model, progress)
-    with tempfile.TemporaryDirectory(prefix="p2p-labels-") as folder:
-        stream = LabelStream.of(released.pairs(), examples.users, Path(folder))
-        job = _Job(told, stream, released, groups, x_test, y_test, model)
+    with tempfile.TemporaryDirectory(prefix="p2p-training-") as name:
+        folder = Path(name)
+        stream = LabelStream.of(released.pairs(), examples.users, folder)
+        scratch = ScratchExamples(examples, folder, model, progress)
+        job = _Job(scratch, stream, released, groups, x_test, y_test, model)
         return evaluation.warned(job.compared(run))
-
-
-@dataclass(frozen=True)
-class _Told:
-    """Examples that tell how far a pass is."""
-
-    examples: Examples
-    model: str
-    progress: Progress | None
-    begun: list[None] = field(default_factory=list)
-
-    @property
-    def users(self) -> int:
-        return self.examples.users
-
-    @property
-    def labels(self) -> int:
-        return self.examples.labels
-
-    def batches(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
-        self.begun.append(None)
-        label = f"training {self.model}, pass {len(self.begun)}"
-        for low, batch in zip(edges, self.examples.batches(edges), strict=False):
-            if self.progress is not None:
-                self.progress(label, low, self.users)
-            yield batch
 
 
 @dataclass(frozen=True)
@@ -219,7 +195,7 @@ class _Job:
     def compared(self, run: Run) -> Comparison:
         """Train all models and measure them."""
         labels, notes = self.examples.labels, list[str]()
-        true, released = Look.at(self._true, labels), Look.at(self._released, labels)
+        released, true = Look.at(self._released, labels), Look.at(self._true, labels)
         seen = [*true.present, *released.present, int(self.y_test.max(initial=0))]
         classes = 1 + max(1, *map(int, seen))
         majority = constant(

@@ -210,7 +210,7 @@ def of_one_class(counts: Array, majority: Predicted, which: str) -> tuple[str, P
     ``counts`` (k,): how many labels of each value; ``majority``: what is predicted without labels.
     """
     total = int(counts.sum())
-    only = int(counts.argmax()) if total else majority.y[0]
+    only = majority.y.dtype.type(counts.argmax()) if total else majority.y[0]
     text = f"{'one class' if total else 'no label'} among the {which} labels: a constant classifier, {only}"
     if not total:
         return f"{text}, the majority of the true ones", majority

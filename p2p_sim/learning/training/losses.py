@@ -109,13 +109,11 @@ def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array
     *Source:* Patrini et al. 2017 (forward correction); Unified 2023, section 2 (PROPMATCH).
     *Assumes:* lies are uniform and independent; a label is that of a random one of whose it may be.
     """
-    from scipy.special import softmax
-
-    probabilities = softmax(scores, axis=1)
+    probabilities = softmax(scores)
     predicted = np.maximum(released.mean(probabilities) @ law.T, LEAST)
     loss = -float((released.counts * np.log(predicted)).sum())
     slope = released.back(-(released.counts / predicted) @ law)
-    return loss, probabilities * (slope - (probabilities * slope).sum(axis=1, keepdims=True))
+    return loss, through_softmax(probabilities, slope)
 
 
 def from_likelihoods(scores: Array, likelihood: Array) -> tuple[float, Array]:
@@ -135,12 +133,27 @@ def _scaled(likelihood: Array) -> Array:
 
 
 def _from_scaled(scores: Array, likelihood: Array) -> tuple[float, Array]:
-    from scipy.special import softmax
-
-    probabilities = softmax(scores, axis=1)
+    probabilities = softmax(scores)
     joint = probabilities * likelihood
     total = np.maximum(joint.sum(axis=1, keepdims=True), LEAST)
     return -float(np.log(total).sum()), probabilities - joint / total
+
+
+def softmax(scores: Array) -> Array:
+    """Return probabilities (n, k) with the bits of scipy's, which takes four times as long for two columns."""
+    if scores.shape[1] != 2:
+        from scipy.special import softmax as of_rows
+
+        return np.asarray(of_rows(scores, axis=1))
+    exponents = np.exp(scores - np.maximum(scores[:, 0], scores[:, 1])[:, None])
+    return np.asarray(exponents / (exponents[:, 0] + exponents[:, 1])[:, None])
+
+
+def through_softmax(probabilities: Array, slope: Array) -> Array:
+    """Return the gradient (n, k) by scores from that by their probabilities, both (n, k)."""
+    along = probabilities * slope
+    total = along[:, 0] + along[:, 1] if along.shape[1] == 2 else along.sum(axis=1)
+    return np.asarray(probabilities * (slope - total[:, None]))
 
 
 def backward(scores: Array, released: Array, law: Array) -> tuple[float, Array]:
@@ -305,9 +318,7 @@ class Regression:
 
     def probabilities(self, x: Array) -> Array:
         """Return the probability of each class, (n, k)."""
-        from scipy.special import softmax
-
-        return np.asarray(softmax(self.scores(self.features(x), self.weights), axis=1))
+        return softmax(self.scores(self.features(x), self.weights))
 
     def predicted(self, x: Array) -> Predicted:
         """Return the classes and the probabilities."""

@@ -24,10 +24,12 @@ from p2p_sim.learning.training.losses import (
     Loss,
     Regression,
     forward,
+    softmax,
     starting_shares,
-    weighted,
+    through_softmax,
 )
 from p2p_sim.learning.training.metrics import Predicted, of_classifier
+from p2p_sim.learning.training.weighted_regression import cross_entropy
 
 Array = npt.NDArray[Any]
 
@@ -212,10 +214,17 @@ def _logistic(labelled: Labelled, look: Look, classes: int, tolerance: float) ->
     def parts(_: Array) -> Iterator[tuple[Array, Loss]]:
         for x, counts in labelled():
             some = counts.any(axis=1)
-            yield model.features(x[some]), partial(weighted, weights=counts[some][:, present])
+            yield model.features(x[some]), partial(_of_counts, counts=counts[some][:, present])
 
     model.descend(parts, model.weights, tolerance * float(look.counts.sum()), **_FINE)
     return _Logistic(model, present, classes)
+
+
+def _of_counts(scores: Array, counts: Array) -> tuple[float, Array]:
+    """Return the cross-entropy of labels (n, k) and its gradient by scores (n, k), of two classes (n, 1)."""
+    by_class = scores.T[-1:] if scores.shape[1] == 2 else scores.T
+    value, gradient = cross_entropy(by_class.copy(), counts.T.astype(np.float64))
+    return value, gradient.T
 
 
 def corrected(
@@ -321,10 +330,9 @@ class StreamedBags:
         self, model: Regression, counts: Array, law: Array, weights: Array
     ) -> Iterable[tuple[Array, Loss]]:
         """Return batches that cut clusters, whose means are found by a pass of their own; see ``losses.forward``."""
-        from scipy.special import softmax
 
         def probabilities(x: Array) -> Array:
-            return np.asarray(softmax(model.scores(model.features(x), weights), axis=1))
+            return softmax(model.scores(model.features(x), weights))
 
         predicted = np.maximum(self._means(probabilities, counts.shape[1]) @ law.T, LEAST)
         losses = -(counts * np.log(predicted)).sum(axis=1)
@@ -338,7 +346,4 @@ class StreamedBags:
 
 def _by_slopes(scores: Array, value: float, slopes: Array) -> tuple[float, Array]:
     """Return a loss that is known, and its gradient (n, k) by that with respect to probabilities (n, k)."""
-    from scipy.special import softmax
-
-    probabilities = softmax(scores, axis=1)
-    return value, probabilities * (slopes - (probabilities * slopes).sum(axis=1, keepdims=True))
+    return value, through_softmax(softmax(scores), slopes)
