@@ -22,6 +22,7 @@ from p2p_sim.learning.training.losses import Bags, channel, match
 from p2p_sim.learning.training.passes import Look, Moments, StreamedBags
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.rundir import parquet_columns
+from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer, RandomizedResponse
 
 Array = np.ndarray[Any, Any]
@@ -116,6 +117,21 @@ def test_labels_of_users_in_any_order_come_by_user(tmp_path: Path, monkeypatch: 
     assert np.array_equal(np.concatenate([labels for _, labels in parts]), y[order])
     nothing = LabelStream.of([], 200, tmp_path)
     assert [len(rows) for rows, _ in nothing.batches(edges)] == [0, 0, 0, 0]
+
+
+def test_stored_outputs_come_a_part_after_the_other(tmp_path: Path) -> None:
+    sender, y = np.arange(7, dtype=np.int32), np.arange(7) % 2 == 0
+    for site, (low, high) in enumerate(((0, 3), (3, 3), (3, 7))):
+        parquet_columns.write_part(tmp_path, "learner", site, {"sender": sender[low:high], "y": y[low:high]})
+    stored = StoredOutputs(tmp_path, {"learner": ["sender", "y"]})
+    assert stored.aligned("learner", ["sender", "y"])
+    parts = list(stored.parts("learner", ["sender", "y"]))
+    assert np.array_equal(np.concatenate([part["sender"] for part in parts]), sender)
+    assert np.array_equal(np.concatenate([part["y"] for part in parts]), y)
+    parquet_columns.write_part(tmp_path, "other", 0, {"sender": sender, "y": y[:3]})
+    parquet_columns.write_part(tmp_path, "vectors", 0, {"sender": sender, "y": np.zeros((7, 2), np.bool_)})
+    assert not StoredOutputs(tmp_path, {}).aligned("other", ["sender", "y"])
+    assert not StoredOutputs(tmp_path, {}).aligned("vectors", ["sender", "y"])
 
 
 def test_moments_are_those_of_all_rows_at_once() -> None:
@@ -229,8 +245,8 @@ def test_examples_are_decoded_once_where_there_is_room(room: bool, tmp_path: Pat
     ("protocol", "faults"),
     [
         (PeerToPeer(0.1, 0.6), None),
-        (RandomizedResponse(0.2), ["drop=0.2", "duplicate=0.1"]),
-        (EncryptedShuffle(0.2), ["loss=0.1"]),
+        (RandomizedResponse(1.5), ["drop=0.2", "duplicate=0.1"]),
+        (EncryptedShuffle(2.0), ["loss=0.1"]),
     ],
     ids=repr,
 )
