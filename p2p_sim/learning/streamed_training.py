@@ -261,11 +261,11 @@ class _Job:
 
     def _true(self) -> Iterator[tuple[Array, Array]]:
         values = np.arange(self.examples.labels)
-        for x, y in self.examples.batches(passes.edges(self.examples.users)):
+        for x, y in self.examples.batches(passes.edges(self.examples)):
             yield x, (y[:, None] == values).astype(np.int64)
 
     def _released(self) -> Iterator[tuple[Array, Array]]:
-        cuts, labels = passes.edges(self.examples.users), self.examples.labels
+        cuts, labels = passes.edges(self.examples), self.examples.labels
         for (x, _), (rows, y) in zip(self.examples.batches(cuts), self.stream.batches(cuts), strict=True):
             counted = np.bincount(rows * labels + y, minlength=len(x) * labels)
             yield x, counted.reshape(len(x), labels)

@@ -41,6 +41,10 @@ class InMemory:
     def users(self) -> int:
         return len(self.y)
 
+    @property
+    def width(self) -> int:
+        return int(self.x.shape[1])
+
     def batches(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
         for low, high in itertools.pairwise(edges):
             yield self.x[low:high], self.y[low:high]
@@ -73,7 +77,7 @@ def labelled(given: passes.Examples, often: Array) -> passes.Labelled:
     """Passes over rows with ``often`` (n, k) labels of each value."""
 
     def one() -> Iterator[tuple[Array, Array]]:
-        cuts = passes.edges(given.users)
+        cuts = passes.edges(given)
         for (x, _), low in zip(given.batches(cuts), cuts, strict=False):
             yield x, often[low : low + len(x)]
 
@@ -98,6 +102,11 @@ def test_files_hold_the_rows_however_they_are_divided(tmp_path: Path) -> None:
     x, y = stored.spread(100)
     assert np.array_equal(x, given.x[::15])
     assert np.array_equal(y, given.y[::15])
+
+
+def test_wide_rows_come_in_smaller_batches() -> None:
+    wide = InMemory(np.zeros((9000, 500)), np.zeros(9000, np.uint8), 2)
+    assert passes.edges(wide) == [0, 4194, 8388, 9000]  # 16 MiB each
 
 
 def test_labels_of_users_in_any_order_come_by_user(tmp_path: Path, monkeypatch: Any) -> None:

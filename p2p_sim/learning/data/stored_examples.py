@@ -16,12 +16,17 @@ from p2p_sim.rundir import parquet_columns
 
 Array = npt.NDArray[Any]
 
-READ = 1 << 16
-"""Rows that are decoded at a time."""
+READ, NUMBERS = 1 << 16, 1 << 21
+"""So many rows are decoded at a time at most, and so many features: 16 MiB."""
 
 _BUFFER = 1 << 20  # bytes of a column that are read ahead: row groups are never read whole
 _EXACT = 2**53  # whole numbers beyond are not all numbers of float64
 _NAMED = 20
+
+
+def rows_at_once(width: int) -> int:
+    """Return how many rows with so many features are read at a time; it depends on nothing else."""
+    return max(1, min(READ, NUMBERS // max(1, width)))
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,11 @@ class StoredExamples:
         """How many rows there are."""
         return sum(rows for _, rows in self.files)
 
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+        return len(self.features)
+
     def batches(self, edges: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """Read the rows between neighbouring ``edges``, from 0 to all: features (n, d), float64, and labels (n,).
 
@@ -61,7 +71,7 @@ class StoredExamples:
     def spread(self, most: int) -> tuple[Array, Array]:
         """Read at most so many rows, evenly spread over all: features and labels."""
         wanted = np.arange(min(most, self.users)) * self.users // min(most, self.users)
-        found, edges = [], [*range(0, self.users, READ), self.users]
+        found, edges = [], [*range(0, self.users, rows_at_once(self.width)), self.users]
         for low, (x, y) in zip(edges, self.batches(edges), strict=False):
             rows = wanted[slice(*np.searchsorted(wanted, (low, low + len(y))))] - low
             found.append((x[rows], y[rows]))
@@ -71,13 +81,13 @@ class StoredExamples:
     def _pieces(self) -> Iterator[tuple[Array, Array]]:
         from pyarrow import ArrowInvalid
 
-        names, row = [*self.features, self.label], 0
+        names, row, most = [*self.features, self.label], 0, rows_at_once(self.width)
         try:
             system, _ = parquet_users.system_of(self.place)
             for name, rows in self.files:
                 with parquet_users.opened(system, name, buffer_size=_BUFFER, pre_buffer=False) as file:
                     self._check_unchanged(name, rows, file)
-                    for part in file.iter_batches(READ, columns=names, use_threads=False):
+                    for part in file.iter_batches(most, columns=names, use_threads=False):
                         yield self._piece(name, row, part)
                         row += part.num_rows
         except (OSError, ArrowInvalid) as error:

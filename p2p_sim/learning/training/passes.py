@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.learning.data.stored_examples import rows_at_once
 from p2p_sim.learning.training import models
 from p2p_sim.learning.training.losses import (
     LEAST,
@@ -34,7 +35,7 @@ from p2p_sim.learning.training.weighted_regression import cross_entropy
 Array = npt.NDArray[Any]
 
 BATCH = 1 << 16
-"""Rows of a batch; of one whose clusters stay whole, at most."""
+"""Rows of a batch, at most: of wide ones fewer."""
 
 _FINE = {"ftol": 64 * np.finfo(float).eps}  # L-BFGS then ends by the gradient, as scikit-learn's does
 
@@ -50,6 +51,10 @@ class Examples(typing.Protocol):
     def labels(self) -> int:
         """How many label values there can be."""
 
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+
     def batches(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
         """Return features (n, d) and labels (n,) of the rows between neighbouring edges, from 0 to all."""
 
@@ -58,9 +63,13 @@ Labelled = Callable[[], Iterator[tuple[Array, Array]]]
 """A pass: batches of features (n, d), with how many labels of each value every row has (n, k)."""
 
 
-def edges(users: int) -> list[int]:
+def edges(examples: Examples) -> list[int]:
     """Return where batches begin, and the end of the last."""
-    return [*range(0, users, BATCH), users]
+    return [*range(0, examples.users, _batch(examples)), examples.users]
+
+
+def _batch(examples: Examples) -> int:
+    return min(BATCH, rows_at_once(examples.width))
 
 
 @dataclass
@@ -271,7 +280,7 @@ class StreamedBags:
         model = self.constant(law, weights)
         counts = self.counts if weights is None else self.counts * weights[:, None]
         mean_weight = float(counts.sum() / self.counts.sum())
-        whole = int(self._sizes.max()) <= BATCH
+        whole = int(self._sizes.max()) <= _batch(self.examples)
         parts = partial(self._whole if whole else self._split, model, counts, law)
         return model.descend(parts, model.weights, self.tolerance * mean_weight * self.examples.users)
 
@@ -296,10 +305,10 @@ class StreamedBags:
 
     def _edges(self) -> list[int]:
         """Return where batches begin: where clusters do, unless one is larger than a batch."""
-        found = [0]
+        found, most = [0], _batch(self.examples)
         while found[-1] < self.examples.users:
-            end = int(self.starts[np.searchsorted(self.starts, found[-1] + BATCH, side="right") - 1])
-            found.append(end if end > found[-1] else min(found[-1] + BATCH, self.examples.users))
+            end = int(self.starts[np.searchsorted(self.starts, found[-1] + most, side="right") - 1])
+            found.append(end if end > found[-1] else min(found[-1] + most, self.examples.users))
         return found
 
     def _batches(self) -> Iterator[tuple[Array, int, Array]]:

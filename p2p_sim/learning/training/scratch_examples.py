@@ -30,7 +30,7 @@ class ScratchExamples:
     def __init__(self, examples: Examples, folder: Path, name: str, progress: Progress | None = None):
         self._examples, self._name, self._progress = examples, name, progress
         self._x, self._y = folder / "features", folder / "true"
-        self._width, self._passes = 0, 0
+        self._whole, self._passes = False, 0
 
     @property
     def users(self) -> int:
@@ -42,11 +42,16 @@ class ScratchExamples:
         """How many label values there can be."""
         return self._examples.labels
 
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+        return self._examples.width
+
     def batches(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
         """Return features (n, d) and labels (n,) of the rows between neighbouring edges, from 0 to all."""
         self._passes += 1
         label = f"training {self._name}, pass {self._passes}"
-        found = self._stored(edges) if self._width else self._kept(edges)
+        found = self._stored(edges) if self._whole else self._kept(edges)
         for low, batch in zip(edges, found, strict=False):
             if self._progress is not None:
                 self._progress(label, low, self.users)
@@ -55,21 +60,17 @@ class ScratchExamples:
     def _stored(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
         with self._x.open("rb") as xs, self._y.open("rb") as ys:
             for low, high in itertools.pairwise(edges):
-                x = np.fromfile(xs, np.float64, (high - low) * self._width)
-                yield x.reshape(high - low, self._width), np.fromfile(ys, np.uint8, high - low)
+                x = np.fromfile(xs, np.float64, (high - low) * self.width)
+                yield x.reshape(high - low, self.width), np.fromfile(ys, np.uint8, high - low)
 
     def _kept(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
         """Read the examples, and keep them where there is room."""
-        found = self._examples.batches(edges)
-        first = next(found)
-        width = first[0].shape[1]
-        row = width * 8 + 1
+        found, row = self._examples.batches(edges), self.width * 8 + 1
         if shutil.disk_usage(self._x.parent).free < _ROOM * row * self.users:
-            yield first
             yield from found
             return
         with self._x.open("wb") as xs, self._y.open("wb") as ys:
-            for x, y in itertools.chain([first], found):
+            for x, y in found:
                 try:
                     np.ascontiguousarray(x, np.float64).tofile(xs)
                     y.astype(np.uint8, copy=False).tofile(ys)
@@ -79,4 +80,4 @@ class ScratchExamples:
                         "a row: make room, or name another folder by the variable TMPDIR"
                     ) from error
                 yield x, y
-        self._width = width
+        self._whole = True
