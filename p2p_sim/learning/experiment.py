@@ -18,14 +18,14 @@ from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
+from p2p_sim.learning import data_warnings, label_kinds, number_labels
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
-from p2p_sim.learning.data.tables import listing, number_text
+from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import (
     bag_training,
     evaluation,
@@ -135,6 +135,9 @@ class Examples:
     rows: npt.NDArray[np.int64]
     about: dict[str, Any]
     timings: dict[str, float] = field(default_factory=dict)
+    values: npt.NDArray[np.float64] | None = None  # (n,), the users' numbers, where labels stand for numbers
+    values_test: npt.NDArray[np.float64] | None = None  # (m,), those of the test rows
+    cautions: tuple[str, ...] = ()  # of the data's features
 
     def held_out(self) -> Population | None:
         """Return the people of the test rows, who are in no run; None without any."""
@@ -260,14 +263,11 @@ def gather(
     cluster for 150 users, at most 200, and none for a protocol without clusters.  Raises InputError for bad input.
     """
     before = time.perf_counter()
-    many = protocol.label_count()
+    many, values, clipped = protocol.label_count(), None, 0
     if protocol.numbers() is not None:
-        data = _on_the_grid(protocol, data)
-    elif len(data.classes) > many:
-        raise InputError(
-            f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}"
-            ": name the positive classes, or let the protocol handle more labels"
-        )
+        data, values, clipped = number_labels.on_the_grid(protocol, data)
+    elif reason := label_kinds.applicable(protocol, label_kinds.label_kind(data)):
+        raise InputError(reason)
     if clusters is not None and data.cluster is not None:
         raise InputError(
             "clusters come from a column or from k-means: give one of cluster_column and clusters"
@@ -281,6 +281,8 @@ def gather(
     }  # fmt: skip
     if data.classes_from in ("declared", "inferred"):
         facts["classes_from"] = data.classes_from
+    if clipped:
+        facts["clipped"] = clipped
     if data.kept is not None:
         facts["left_out"] = data.rows_in_file - len(data.y)
     if data.ids:
@@ -295,27 +297,15 @@ def gather(
     people = Population.from_arrays(y=data.y[rows], x=data.x[rows], cluster=cluster)
     about = {"data": facts, "clusters": describe_clusters(protocol, people, origin)}
     timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
-    return Examples(people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings)
-
-
-def _on_the_grid(protocol: Protocol, data: Dataset) -> Dataset:
-    """Return data whose classes are a protocol's numbers, of each row the nearest.
-
-    Raises InputError where a class of the data is no number, or beyond.
-    """
-    try:
-        numbers = [read_number(name) for name in data.classes]
-    except ValueError as error:
-        raise InputError(
-            f"label {data.label!r}: {type(protocol).__name__} takes numbers, and a class of it {error}; give --label a "
-            "column of numbers, or take a protocol for classes"
-        ) from None
-    grid = protocol.numbers()
-    assert grid is not None  # the caller has asked
-    meant = tuple(number_text(number) for number in grid.tolist())
-    return replace(
-        data, y=protocol.label_of(numbers)[data.y], classes=meant, positive=meant[1], classes_from=""
-    )
+    found = Examples(
+        people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings,
+        values=None if values is None else values[rows],
+        values_test=None if values is None else values[is_test],
+        cautions=data.cautions,
+    )  # fmt: skip
+    if warned := data_warnings.data_warnings(found, protocol):
+        facts["warnings"] = warned
+    return found
 
 
 def train(
