@@ -1,21 +1,29 @@
-"""Labels that are numbers: each user's number is clipped to the public range of a protocol, and becomes a label."""
+"""Labels that are numbers: clipped to a protocol's public range before a run, and a regressor trained after it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.label_kinds import CLASSES
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data.tables import number_text
+from p2p_sim.learning.training import label_assignment, models, number_evaluation
+from p2p_sim.rundir.outputs_folder import StoredOutputs
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
+    from p2p_sim.learning.experiment import Examples
+    from p2p_sim.run import Run
 
+Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 MOST_CLIPPED = 0.5
@@ -46,6 +54,42 @@ def on_the_grid(protocol: Protocol, data: Dataset) -> tuple[Dataset, Floats, int
         values,
         clipped,
     )
+
+
+def released(outputs: Mapping[str, Mapping[str, Array]]) -> dict[str, Any] | None:
+    """Return how many numbers the learner has, for a run's notes; None if it returns none."""
+    if isinstance(outputs, StoredOutputs):
+        there = "value" in outputs.names.get("learner", ())
+        count = outputs.counted("learner", "value")[0] if there else None
+    else:
+        values = outputs.get("learner", {}).get("value")
+        count = None if values is None or values.ndim != 1 else len(values)
+    return None if count is None else {"labels": count, "positive_share": None, "numbers": True}
+
+
+def train(
+    run: Run, examples: Examples, model: str = models.REGRESSOR, progress: Progress | None = None
+) -> number_evaluation.NumberComparison | None:
+    """Train on the numbers that a run released and on the true ones; add errors and seconds to the run.
+
+    None, and a note of the run says why, where the learner's numbers go with no features.
+    """
+    before, people = time.perf_counter(), examples.population
+    run.notes["accuracy"] = None
+    columns = label_assignment.returned(run)
+    released, sender = columns.get("value"), columns.get("sender")
+    values, tested = examples.values, examples.values_test
+    if people.x is None or released is None or values is None or tested is None:
+        return None
+    if sender is None or len(sender) != len(released):
+        run.notes["released"]["untrained"] = label_assignment.NO_FEATURES
+        return None
+    if progress is not None:
+        progress(f"training {model}", 0, 0)
+    found = number_evaluation.compare(people.x, values, examples.x_test, tested, sender, released, model)
+    run.notes["regression"] = asdict(found)
+    run.timings["training"] = time.perf_counter() - before
+    return found
 
 
 def _values(protocol: Protocol, data: Dataset) -> Floats:

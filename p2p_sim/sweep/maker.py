@@ -70,7 +70,7 @@ class Maker:
         else:
             among = _options(settings, "clusters", "test", "split_seed")
             done = experiment.learn(protocol, data, **among, **how, progress=False).run
-        model = settings.get("model", experiment.DEFAULT_MODEL)
+        model = experiment.model_for(protocol, settings.get("model"))
         key = _clusters_of(run)
         if key not in self._privacy:
             if len(self._privacy) >= _FIGURES:
