@@ -466,10 +466,12 @@ def _errors(runs: Sequence[Document], numbers: Sequence[Document]) -> list[Block
         "that is explained, below 0 for what is worse than the mean. Measured."
     )
     head = ["trained on", *run_summary.ERRORS.values(), "test rows"]
-    notes = [run for run in numbers if run["regression"]["note"]]
-    return [together(runs, head, rows, caption)] + [
-        Paragraph(f"{whose(run, runs)}{run['regression']['note']}") for run in notes
+    notes = [
+        Paragraph(f"{whose(run, runs)}{run['regression']['note']}")
+        for run in numbers
+        if run["regression"]["note"]
     ]
+    return [together(runs, head, rows, caption), *notes]
 
 
 def _share(run: Document, key: str) -> str | None:
