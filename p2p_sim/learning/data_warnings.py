@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.learning.data.label_columns import RARE
 
 if TYPE_CHECKING:
     from p2p_sim.learning.experiment import Examples
-
-RARE = 0.1
-"""A class is rare whose share is below this part of that of equally likely classes: below 5 % of two."""
 
 CROWD = 30
 """Users below which a crowd hides nobody: shuffled among 20, randomized response of epsilon = 1 keeps 0.999 of it."""

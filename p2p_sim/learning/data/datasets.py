@@ -219,6 +219,11 @@ def _examples(
     ids = [] if named is not None else description.ids(table, taken)
     if ids:
         warnings.warn(ID.format(listing(tuple(ids), 6), name=ids[0]), stacklevel=2)
+    cautions = (
+        ()
+        if named is not None
+        else (*description.cautions(table, taken), *label_columns.cautions(column, chosen))
+    )
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label
     inferred = (
@@ -235,7 +240,7 @@ def _examples(
         x=x, y=meant.y, cluster=groups, features=features, label=chosen, classes=meant.classes,
         positive=meant.positive, source=source, test=table.test, classes_from=inferred,
         kept=kept, total=total, ids=() if named is not None else tuple(description.like_ids(table, taken)),
-        numeric=numbers, cautions=() if named is not None else description.cautions(table, taken),
+        numeric=numbers, cautions=cautions,
     )  # fmt: skip
 
 
@@ -285,18 +290,11 @@ def describe(
             f"note: {int(rows.sum()):,} of {table.rows:,} rows miss a value: --missing drop leaves them out, --missing "
             "impute fills them (labels and clusters never), --drop leaves columns out"
         )
-    if (
-        label is not None
-        and label in table.columns
-        and classes is None
-        and (named is None or named.label != label)
-    ):
-        values = label_columns.present(table.columns[label])[1]
-        if values != ("0", "1"):
-            notes.append(
-                f"note: label {label!r} holds {listing(values, 12)}: which classes there are is taken as public, say "
-                "--classes if one label alone could change it"
-            )
+    if label is not None and label in table.columns and (named is None or named.label != label):
+        gap = gaps.get(label)
+        column = table.columns[label]
+        there = column if gap is None else take(column, ~gap.rows)
+        notes += label_columns.notes(there, label, classes, label in table.dates)
     return {
         "source": source if named is None else f"{named.name}, {source}", "rows": table.rows,
         "read_as": list(table.read_as),

@@ -16,6 +16,9 @@ from p2p_sim.learning.data.cells import is_date
 from p2p_sim.learning.data.tables import Array, Category, Column, listing, number_text
 
 CLASS_LIMIT = 256
+RARE = 0.1
+"""A class is rare whose share is below this part of that of equally likely classes: below 5 % of two."""
+
 WHOLE_CLASSES = 20
 """So many whole numbers at most are taken for classes where nobody says what they are."""
 
@@ -155,6 +158,56 @@ def _instead(column: Column, values: Sequence[str]) -> str:
         f"; or take a protocol for so many classes (--labels {len(values)})"
         if len(values) <= CLASS_LIMIT
         else ""
+    )
+
+
+def notes(column: Column, name: str, classes: Sequence[str] | None, dates: bool) -> list[str]:
+    """Return what to know of a column of labels before anything is run, a line each."""
+    from p2p_sim.privacy.label_kinds import protocols_for
+
+    codes, values = present(column)
+    if len(values) < 2:
+        held = f"{listing(values)} alone" if values else "nothing"
+        return [f"warning: label {name!r} holds {held}: at least two different labels are needed (--label)"]
+    start, numbers = f"note: label {name!r} holds", not isinstance(column, Category)
+    if numbers and len(values) > WHOLE_CLASSES:
+        return [
+            f"{start} {len(values):,} different numbers: {protocols_for(NUMERIC)} takes them as they are, with --low and "
+            "--high, a range that is public; for classes, name those that count as 1 (--positive)"
+        ]
+    found = []
+    if dates:
+        found.append(
+            f"warning: label {name!r} holds dates: make classes of them, such as the year, or numbers, such as days"
+        )
+    if len(values) > CLASS_LIMIT:
+        found.append(
+            f"warning: label {name!r} holds {len(values):,} different texts, and a protocol takes {CLASS_LIMIT} "
+            "classes at most: name those that count as 1 (--positive), or another column (--label)"
+        )
+    elif classes is None and values != ("0", "1"):
+        found.append(
+            f"{start} {listing(values, 12)}: which classes there are is taken as public, say --classes if one label "
+            "alone could change it"
+        )
+    counts = np.bincount(codes)
+    if counts.min() < RARE * len(codes) / len(counts) and len(values) <= CLASS_LIMIT:
+        least = int(counts.argmin())
+        found.append(
+            f"note: only {counts[least]:,} of {len(codes):,} labels are {values[least]!r}: read balanced accuracy, AUC "
+            "and average precision, for accuracy says little of it"
+        )
+    return found + [f"warning: {each}" for each in cautions(column, name)]
+
+
+def cautions(column: Column, name: str) -> tuple[str, ...]:
+    """Return which classes of a column of labels differ in case or blanks alone, and may be meant to be one."""
+    if not isinstance(column, Category):
+        return ()
+    return tuple(
+        f"label {name!r}: {' and '.join(map(repr, same))} differ in upper and lower case or blanks alone; if they are "
+        "one class, write them alike"
+        for same in alike(present(column)[1])
     )
 
 
