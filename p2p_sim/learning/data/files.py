@@ -376,7 +376,11 @@ _READERS: dict[str, Callable[[bytes, Path, Reading], Table]] = {
     r"\.npz$": _npz,
     r"[-.]idx\d?(-ubyte)?$": _idx,
 }
-_CONTENTS = {_parquet: "parquet", _npz: "npz", _idx: "idx"}
+_CONTENTS: dict[Callable[[bytes, Path, Reading], Table], str] = {
+    _parquet: "parquet",
+    _npz: "npz",
+    _idx: "idx",
+}
 """What the files of a reader hold, as ``file_contents`` calls it; others hold text."""
 
 _SVMLIGHT = re.compile(r"\.(svm|svmlight|libsvm)(\.(gz|bz2|xz))?$")

@@ -172,8 +172,8 @@ def notes(column: Column, name: str, classes: Sequence[str] | None, dates: bool)
     start, numbers = f"note: label {name!r} holds", not isinstance(column, Category)
     if numbers and len(values) > WHOLE_CLASSES:
         return [
-            f"{start} {len(values):,} different numbers: {protocols_for(NUMERIC)} takes them as they are, with --low and "
-            "--high, a range that is public; for classes, name those that count as 1 (--positive)"
+            f"{start} {len(values):,} different numbers: {protocols_for(NUMERIC)} takes them as they are, with --low "
+            "and --high, a range that is public; for classes, name those that count as 1 (--positive)"
         ]
     found = []
     if dates:
