@@ -95,7 +95,11 @@ class RunCommand(TableOptions):
     clusters: Clusters = None
     test: Test = None
     model: Annotated[
-        str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
+        str | None,
+        text(
+            REAL_DATA,
+            "A scikit-learn classifier, default logistic-regression; of numbers a regressor, default ridge; or none.",
+        ),
     ] = None
     canaries: Annotated[
         float | None,
@@ -241,7 +245,7 @@ class RunCommand(TableOptions):
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered)
-        self._check()
+        self._check(chosen.protocol)
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
@@ -433,7 +437,7 @@ class RunCommand(TableOptions):
             test = stored_examples.of_test(self.test_population, users)
         return {"model": self.model, "examples": users, "test": test}
 
-    def _check(self) -> None:
+    def _check(self, protocol: Protocol) -> None:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
         from p2p_sim.backends import ray_probe
@@ -459,7 +463,7 @@ class RunCommand(TableOptions):
         self._check_stored()
         if self.shares is not None:
             numbers_of("--shares", self.shares)
-        self._check_model()
+        self._check_model(protocol)
         backends.Settings(
             self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
         )
@@ -497,7 +501,7 @@ class RunCommand(TableOptions):
                 "leave out --model"
             )
 
-    def _check_model(self) -> None:
+    def _check_model(self, protocol: Protocol) -> None:
         """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
 
         What that model imports is then found, and noted for a run that goes on.
@@ -505,9 +509,7 @@ class RunCommand(TableOptions):
         from p2p_sim.learning import experiment, planted_canaries
 
         if self.model is not None and ":" in self.model:
-            from p2p_sim.learning.training import models
-
             with terminal.stdout_to_stderr():  # modules that are imported may print
-                models.make(self.model)
+                experiment.model_for(protocol, self.model)
         has_features = self.data is not None or bool(self.features)  # those of --population come in batches
         planted_canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)
