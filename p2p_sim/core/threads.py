@@ -148,7 +148,7 @@ class _Task(Generic[Result]):
         self._under_way.release()  # for whoever waits next
 
     def result(self) -> Result:
-        """Wait, and return what it gave or raise what it raised.  Once: it may stay a while in the line of the threads."""
+        """Wait, and return what it gave or raise what it raised.  Once: it may stay in line for long."""
         self.wait()
         if self._error is not None:
             try:
