@@ -22,6 +22,9 @@ def test_kills_fall_within_their_phase() -> None:
         killing(label, 0, 1)
     killing.clock.join()
     assert killed == ["dead"]
+    assert killing.detection == 0, "the run ended without a repeat"
+    killing("starting again", 0, 1)
+    assert 0 < killing.detection < 10
     phases = killing.phases(killing.begun["second"] + 2.0)
     assert list(phases) == ["first", "second"]
     assert phases["second"] == 2.0
