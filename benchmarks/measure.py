@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -99,6 +100,27 @@ def tree_cpu(root: int | None = None) -> float:
         except OSError:
             continue
     return total
+
+
+def from_checkout() -> dict[str, str]:
+    """Return the environment of commands that run this checkout's code, and keep what they compile of it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": str(ROOT)}
+
+
+def command_cost(command: Sequence[str], folder: Path) -> Cost:
+    """Run a command in a folder until it ends; return its CPU seconds, with those of its own children, and wall.
+
+    Raises RuntimeError with what it said if it fails.
+    """
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        list(command), cwd=folder, capture_output=True, text=True, check=False, env=from_checkout()
+    )
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr}")
+    return Cost(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall)
 
 
 @contextmanager
