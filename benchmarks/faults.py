@@ -117,9 +117,10 @@ class Killing:
         if label == _AGAIN:
             self.noticed = time.perf_counter()
             return
-        if label and label not in self.begun:
-            self.begun[label] = time.perf_counter()
-            if label == self.phase and self.kill is not None:
+        phase = label.partition(" (")[0]  # behind it stand the speeds of this run
+        if phase and phase not in self.begun:
+            self.begun[phase] = time.perf_counter()
+            if phase == self.phase and self.kill is not None:
                 self.clock = threading.Timer(self.after, self._kill)
                 self.clock.start()
 

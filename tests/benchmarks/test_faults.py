@@ -18,7 +18,7 @@ def test_what_checkpoints_would_take_is_measured() -> None:
 def test_kills_fall_within_their_phase() -> None:
     killed: list[str] = []
     killing = faults.Killing("second", 0.0, lambda: killed.append("dead"))
-    for label in ("first", "second", "", "second"):
+    for label in ("first", "second (before: 2M a second users)", "", "second"):
         killing(label, 0, 1)
     killing.clock.join()
     assert killed == ["dead"]
