@@ -20,7 +20,7 @@ def test_kills_fall_within_their_phase() -> None:
     killing = faults.Killing("second", 0.0, lambda: killed.append("dead"))
     for label in ("first", "second (before: 2M a second users)", "", "second"):
         killing(label, 0, 1)
-    killing.clock.join()
+    killing.wait()
     assert killed == ["dead"]
     assert killing.detection == 0, "the run ended without a repeat"
     killing("starting again", 0, 1)
