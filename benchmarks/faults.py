@@ -92,7 +92,8 @@ def nodes(kills: int, users: int) -> dict[str, Any]:
     noticed = [row for row in rows if row["noticed"]]
     ratios = [row["ratio"] for row in noticed] or [1.0]
     return {
-        "machine": machine(), "users": users, "kills": sum(row["killed"] for row in rows), "equal": sum(row["equal"] for row in rows),
+        "machine": machine(), "users": users, "kills": sum(row["killed"] for row in rows),
+        "equal": sum(row["equal"] for row in rows),
         "noticed": len(noticed), "median_ratio": statistics.median(ratios), "largest_ratio": max(ratios),
         "largest_detection_seconds": max((row["detection_seconds"] for row in rows), default=0.0), "rows": rows,
     }  # fmt: skip
