@@ -464,7 +464,7 @@ def among(
     *,
     examples: StoredExamples | None = None,
     test: StoredExamples | None = None,
-    model: str = DEFAULT_MODEL,
+    model: str = models.CLASSIFIER,
     graph: Any = None,
     seed: int | None = None,
     progress: Asked = None,
@@ -481,7 +481,7 @@ def among(
     check(protocol, graph)
     seed = seeds.chosen(seed)
     if examples is not None:
-        _check_examples(people, examples, test, model)
+        _check_examples(protocol, people, examples, test, model)
     held_out = None if test is None or examples is None else _read_test(test, tell or _silent)
     people, about = join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
@@ -499,10 +499,15 @@ MOST_TEST_ROWS, MOST_TEST_NUMBERS = 1 << 20, 1 << 23
 
 
 def _check_examples(
-    people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
+    protocol: Protocol, people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
 ) -> None:
     from p2p_sim.learning.training import passes
 
+    if protocol.numbers() is not None:
+        raise InputError(
+            f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
+            "leave out --model, or give the rows with --data"
+        )
     passes.check(model)
     if test is None:
         raise InputError(
