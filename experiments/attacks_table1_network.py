@@ -256,7 +256,7 @@ def table(found: Sequence[Row]) -> list[Row]:
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Return what the paper says of its table, held to the rows."""
     found = []
-    for name in dict.fromkeys(row["data"] for row in rows):
+    for name in dict.fromkeys(row["data"] for row in rows if row["method"] == TRUE):
         mine = [row for row in rows if row["data"] == name and row["method"] in (TRUE, *PROTOCOLS)]
         found += [_identical(name, mine), _falls(name, mine), _printed(name, mine)]
     return [*found, _pate_fm([row for row in rows if row["method"] in (TRUE_STUDENT, PATE)])]
@@ -319,8 +319,8 @@ def _pate_fm(rows: Sequence[Row]) -> Claim:
         f"test accuracy {high['test']:.1%} (printed {high['printed_test']:.1%}) and {low['test']:.1%} (printed "
         f"{low['printed_test']:.1%}); the same student on {QUERIES} true labels has {true['test']:.1%}",
         shape if able else "not comparable",
-        f"the student that two cores can train has not learnt {true['data']} from {QUERIES} true labels either: a small "
-        f"network on grey images of half the side.  A step of it took {step:.2g} s of processor time, so that the "
+        f"the student that two cores can train has not learnt {true['data']} from {QUERIES} true labels either: a "
+        f"small network on grey images of half the side.  A step of it took {step:.2g} s of processor time, so that the "
         f"{PUBLISHED_STEPS:,} steps of FixMatch's paper would take {step * PUBLISHED_STEPS / 86400:.1f} days, and the "
         "paper's wide residual networks, of a student and 200 teachers, far longer"
         if not able
