@@ -320,9 +320,9 @@ def _pate_fm(rows: Sequence[Row]) -> Claim:
         f"{low['printed_test']:.1%}); the same student on {QUERIES} true labels has {true['test']:.1%}",
         shape if able else "not comparable",
         f"the student that two cores can train has not learnt {true['data']} from {QUERIES} true labels either: a "
-        f"small network on grey images of half the side.  A step of it took {step:.2g} s of processor time, so that the "
-        f"{PUBLISHED_STEPS:,} steps of FixMatch's paper would take {step * PUBLISHED_STEPS / 86400:.1f} days, and the "
-        "paper's wide residual networks, of a student and 200 teachers, far longer"
+        f"small network on grey images of half the side.  A step of it took {step:.2g} s of processor time, so that "
+        f"the {PUBLISHED_STEPS:,} steps of FixMatch's paper would take {step * PUBLISHED_STEPS / 86400:.1f} days, and "
+        "the paper's wide residual networks, of a student and 200 teachers, far longer"
         if not able
         else "a small network stands for a wide residual one; little: less than half of what is learnt at the larger "
         "epsilon",
