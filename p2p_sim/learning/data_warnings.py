@@ -42,7 +42,7 @@ def rare_labels(examples: Examples) -> list[str]:
     what = meant if data["positive"] is not None else f"{data['label']} = {meant}"
     return [
         f"only {100 * share:.2g} % of the users ({count:,} of {examples.population.users:,}) have {what}: always the "
-        f"most frequent label is right on {100 * most:.3g} %, so accuracy says little; read balanced accuracy, AUC and "
+        f"most frequent label is right on {100 * most:.6g} %, so accuracy says little; read balanced accuracy, AUC and "
         "average precision"
     ]
 

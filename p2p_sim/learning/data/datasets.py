@@ -222,7 +222,7 @@ def _examples(
     cautions = (
         ()
         if named is not None
-        else (*description.cautions(table, taken), *label_columns.cautions(column, chosen))
+        else (*description.cautions(table, taken), *label_columns.cautions(column, chosen, positive))
     )
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label
