@@ -43,6 +43,7 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
+    from p2p_sim.learning.data.stored_examples import StoredExamples
 
 Array = npt.NDArray[Any]
 
@@ -461,25 +462,105 @@ def among(
     people: Population,
     source: str,
     *,
+    examples: StoredExamples | None = None,
+    test: StoredExamples | None = None,
+    model: str = models.CLASSIFIER,
     graph: Any = None,
     seed: int | None = None,
     progress: Asked = None,
     **how: Any,
 ) -> Run:
-    """Run a protocol among users who are there, and train nothing; ``source``: where they come from.
+    """Run a protocol among users who are there; ``source``: where they come from.
 
-    ``graph``: see ``join``; ``how``: see ``learn``.
+    ``examples``: their features and labels, row by row; None: nothing is trained.  Then ``model`` is trained in passes
+    over them, see ``streamed_training``, and measured on rows of ``test``: at most 2^20 of them, and 2^23 features,
+    evenly spread.  ``graph``: see ``join``; ``how``: see ``learn``.  Raises InputError for examples of other users or
+    without test rows.
     """
     tell = reporter_of(progress)
     check(protocol, graph)
     seed = seeds.chosen(seed)
+    if examples is not None:
+        _check_examples(protocol, people, examples, test, model)
+    held_out = None if test is None or examples is None else _read_test(test, tell or _silent)
     people, about = join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
-    data = {"name": "population", "source": source}
+    data: dict[str, Any] = {"name": "population", "source": source}
     clusters = describe_clusters(protocol, people, "from a column")
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
+    if examples is not None and test is not None and held_out is not None:
+        _train_streamed(run, examples, test, held_out, model, tell or _silent)
     return run
+
+
+MOST_TEST_ROWS, MOST_TEST_NUMBERS = 1 << 20, 1 << 23
+"""Of test rows in files so many are read, and so many features in all: 64 MiB."""
+
+
+def _check_examples(
+    protocol: Protocol, people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
+) -> None:
+    from p2p_sim.learning.training import passes
+
+    if protocol.numbers() is not None:
+        raise InputError(
+            f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
+            "leave out --model, or give the rows with --data"
+        )
+    passes.check(model)
+    if test is None:
+        raise InputError(
+            "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
+            "same columns, or leave out --model"
+        )
+    if examples.users != people.users:
+        raise InputError(
+            f"{examples.place!r} has {examples.users:,} rows, and there are {people.users:,} users: give one row a user"
+        )
+
+
+_COPY = 100
+"""A feature that is the label in so many test rows, and all there are, is taken for a copy of it."""
+
+
+def _read_test(test: StoredExamples, progress: Progress) -> tuple[Array, Array]:
+    """Read test rows; raises InputError where a feature is the label once more."""
+    progress("reading test rows", 0, 0)
+    x, y = test.spread(min(MOST_TEST_ROWS, max(1, MOST_TEST_NUMBERS // len(test.features))))
+    enough = len(y) >= _COPY and len(np.unique(y)) > 1
+    for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
+        name = test.features[each]
+        raise InputError(
+            f"column {name!r} holds the labels once more (all of {len(y):,} test rows): leave it out, --drop {name}"
+        )
+    return x, y
+
+
+def _train_streamed(
+    run: Run,
+    examples: StoredExamples,
+    test: StoredExamples,
+    held_out: tuple[Array, Array],
+    model: str,
+    progress: Progress,
+) -> None:
+    """Train in passes over the users' examples; add accuracies and seconds to the run."""
+    from p2p_sim.learning import streamed_training
+
+    before = time.perf_counter()
+    x_test, y_test = held_out
+    comparison = streamed_training.train(run, examples, x_test, y_test, model, progress)
+    if comparison is not None and len(y_test) < test.users:
+        note = f"of {test.users:,} test rows {len(y_test):,} were read, evenly spread"
+        comparison = comparison.with_notes(note)
+    if comparison is None and run.notes.get("released"):
+        run.notes["released"]["untrained"] = streamed_training.NOT_IN_BATCHES
+    run.notes["data"] |= {
+        "features": len(examples.features), "test_rows": len(y_test), "test_rows_are": f"in {test.place}",
+    }  # fmt: skip
+    run.notes["accuracy"] = None if comparison is None else asdict(comparison)
+    run.timings["training"] = time.perf_counter() - before
 
 
 def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, NUMERIC
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data import (
@@ -376,8 +376,10 @@ def _path(name: str) -> Path:
         return path
     if path.suffix or len(path.parts) > 1:
         raise InputError(
-            f"there is no data file {name!r}; check the path, or pass a known name: {', '.join(NAMED)}"
+            f"there is no data file {name!r}"
+            f"{near(path.stem, NAMED)}; check the path, or pass a known name: {', '.join(NAMED)}"
         )
     raise InputError(
-        f"unknown data set {name!r}; known names are {', '.join(NAMED)}; the path of a file would do too"
+        f"unknown data set {name!r}{near(name, NAMED)}; known names are {', '.join(NAMED)}; "
+        "the path of a file would do too"
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import pandas_index
 from p2p_sim.learning.data import cells, delimited, file_contents, images, sources, svmlight
 from p2p_sim.learning.data.reading_options import PLAIN, SVMLIGHT_ALONE, TEXT_ALONE, Reading, option
@@ -102,7 +102,8 @@ def _check_named(names: list[str], reading: Reading, what: str) -> None:
         for name in getattr(reading, role):
             if name not in known:
                 raise InputError(
-                    f"{what} has no column {name!r}, named by --{role}; its columns are {listing(names)}"
+                    f"{what} has no column {name!r}, named by --{role}"
+                    f"{near(name, names)}; its columns are {listing(names)}"
                 )
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from p2p_sim.core import module_finder
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -72,7 +72,9 @@ def _made(of: str, name: str, params: dict[str, Any]) -> Any:
         raise InputError(f"model {name!r} needs {', '.join(needed)}; choose a {of} that needs no arguments")
     for key in params:
         if key not in parameters:
-            raise InputError(f"model {name!r} has no parameter {key!r}; it has {', '.join(parameters)}")
+            raise InputError(
+                f"model {name!r} has no parameter {key!r}{near(key, parameters)}; it has {', '.join(parameters)}"
+            )
     fixed = {"random_state": 0} if "random_state" in parameters else {}
     return make_pipeline(StandardScaler(), kind(**{**fixed, **_DEFAULTS.get(kind.__name__, {}), **params}))
 
