@@ -155,7 +155,7 @@ def _instead(column: Column, values: Sequence[str]) -> str:
     if all(map(is_date, values)):
         return "; these are dates: make classes of them first (the year, before or after a day), or numbers"
     return (
-        f"; or take a protocol for so many classes (--labels {len(values)})"
+        f"; or let a protocol for several classes keep all (--labels {len(values)})"
         if len(values) <= CLASS_LIMIT
         else "; or take another column (--label)"
     )
