@@ -18,7 +18,7 @@ CROWD = 30
 LOST = (
     "so few hide little: what peers, shuffling and aggregation add to privacy is small or gone (randomized response of "
     "ε = 1 that is shuffled among 20 users keeps ε = 1.00 at δ = 1e-6, among 50 0.75, among 100 0.48), and a sum of "
-    "few labels tells much of each; what users do to their own label, as in randomized response, protects them as before"
+    "few labels tells much of each; what users do to their own label, as in randomized response, protects as before"
 )
 
 
