@@ -16,9 +16,9 @@ CROWD = 30
 """Users below which a crowd hides nobody: shuffled among 20, randomized response of epsilon = 1 keeps 0.999 of it."""
 
 LOST = (
-    "among so few, what peers, shuffling and aggregation add to privacy is gone (randomized response of ε = 1 that is "
-    "shuffled among 20 users keeps ε = 1.00 at δ = 1e-6, among 50 0.75, among 100 0.48), and a sum tells much of each "
-    "label in it; what users do to their own label, as in randomized response, protects them as before"
+    "so few hide little: what peers, shuffling and aggregation add to privacy is small or gone (randomized response of "
+    "ε = 1 that is shuffled among 20 users keeps ε = 1.00 at δ = 1e-6, among 50 0.75, among 100 0.48), and a sum of "
+    "few labels tells much of each; what users do to their own label, as in randomized response, protects as before"
 )
 
 
@@ -36,14 +36,16 @@ def rare_labels(examples: Examples) -> list[str]:
     if rare is None:
         return []
     label, share = rare
-    data, most = examples.about["data"], float(_shares(examples).max())
+    data, shares = examples.about["data"], _shares(examples)
     count = int((examples.population.y.astype(np.int64) == label).sum())
     meant = data["classes"][label]
     what = meant if data["positive"] is not None else f"{data['label']} = {meant}"
+    why = "accuracy says little of so rare a class"
+    if len(shares) == 2:
+        why = f"always the other label is right on {100 * shares.max():.6g} %, so accuracy says little"
     return [
-        f"only {100 * share:.2g} % of the users ({count:,} of {examples.population.users:,}) have {what}: always the "
-        f"most frequent label is right on {100 * most:.3g} %, so accuracy says little; read balanced accuracy, AUC and "
-        "average precision"
+        f"only {100 * share:.2g} % of the users ({count:,} of {examples.population.users:,}) have {what}: {why}; read "
+        "balanced accuracy, AUC and average precision"
     ]
 
 
@@ -80,8 +82,12 @@ def few_users(examples: Examples, protocol: Protocol | None = None) -> list[str]
         return []
     if everybody:
         return [f"there are {people.users} users: {LOST}"]
-    which = f"{small:,} of the {len(sizes):,} clusters have" if len(sizes) > 1 else "the cluster has"
-    return [f"{which} fewer than {CROWD} users, the smallest {int(sizes.min())}: {LOST}"]
+    least = int(sizes.min())
+    if len(sizes) == 1:
+        return [f"the cluster has {least} users: {LOST}"]
+    return [
+        f"{small:,} of the {len(sizes):,} clusters have fewer than {CROWD} users, the smallest {least}: {LOST}"
+    ]
 
 
 def _shares(examples: Examples) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

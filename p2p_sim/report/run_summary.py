@@ -74,7 +74,7 @@ METRICS = {
 }  # fmt: skip
 """Metrics beside accuracy, by their names in the document, with what stands above their columns."""
 
-WEIGHTED = {"average_precision": "avg. precision"}
+WEIGHTED = {"average_precision": "AP"}
 """One more, where a class is rare."""
 
 _WIDTH = 12

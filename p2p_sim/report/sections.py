@@ -386,6 +386,9 @@ def _data(data: Mapping[str, Any]) -> str:
     text = f"{data['name']}, {data['source']}"
     if "rows" in data:
         text += f"; {data['rows']:,} rows, {data['features']:,} features; label {data['label']}"
+    if "range" in data:
+        low, high = data["range"]
+        text += f", numbers from {low:g} to {high:g}, which is taken as public; {data.get('clipped', 0):,} clipped"
     if "split_seed" in data:
         text += f"; split seed {data['split_seed']}"
     return text + (f"; 1 means {data['positive']}" if data.get("positive") is not None else "")
@@ -444,6 +447,14 @@ def _utility(runs: Sequence[Document]) -> list[Block]:
             Paragraph(f"{', '.join(named)}: {note}" if len(runs) > 1 else note)
             for note, named in notes.items()
         ]
+    warned: dict[str, list[str]] = {}
+    for run in runs:
+        for each in run["data"].get("warnings", ()):
+            warned.setdefault(each, []).append(run["run"])
+    blocks += [
+        Paragraph(f"{', '.join(named)}: {each}." if len(runs) > 1 else f"{each[0].upper()}{each[1:]}.")
+        for each, named in warned.items()
+    ]
     numbers = [run for run in runs if run.get("regression")]
     blocks += _errors(runs, numbers) if numbers else []
     others = [run for run in runs if run["accuracy"] is None and not run.get("regression")]

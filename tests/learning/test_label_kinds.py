@@ -149,7 +149,7 @@ def test_few_users_are_told_what_vanishes_and_what_stays(tmp_path: Path) -> None
     few = gathered(path, EncryptedShuffle(1.0), clusters=2)
     [said] = data_warnings.few_users(few, EncryptedShuffle(1.0))
     assert "2 of the 2 clusters have fewer than 30 users" in said
-    assert "randomized response, protects them as before" in said
+    assert "as in randomized response, protects as before" in said
     assert data_warnings.few_users(few, RandomizedResponse(1.0)) == []
     assert data_warnings.data_warnings(few, EncryptedShuffle(1.0)) == few.about["data"]["warnings"]
     enough = gathered(table(tmp_path, [0, 1] * 40), EncryptedShuffle(1.0), clusters=1)
@@ -181,3 +181,10 @@ def test_ids_and_constants_are_told(
     found = gathered(table(tmp_path, [0, 1] * 20, {name: column}))
     said = " ".join(found.cautions)
     assert re.search(words, said) if words else said == ""
+
+
+def test_a_mechanism_registers_kinds_that_there_are() -> None:
+    assert privacy.Accounting(labels=("k", "numeric")).labels == ("k", "numeric")
+    for wrong in (("several",), ()):
+        with pytest.raises(InputError, match="must be some of binary, k, numeric"):
+            privacy.Accounting(labels=wrong)

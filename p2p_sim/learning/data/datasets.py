@@ -142,6 +142,11 @@ def load(
     stand for everybody else's: ``classes_from`` is then "inferred".
     """
     multiclass = multiclass or numbers
+    if numbers and positive is not None:
+        raise InputError(
+            f"positive is {list(positive)}, which makes two classes, and numbers are asked for: leave positive "
+            "(--positive) out, or take a protocol for two classes"
+        )
     if multiclass and positive is not None:
         raise InputError(
             f"positive is {list(positive)}, which makes two labels, and all classes are asked for: leave positive "
@@ -222,7 +227,7 @@ def _examples(
     cautions = (
         ()
         if named is not None
-        else (*description.cautions(table, taken), *label_columns.cautions(column, chosen))
+        else (*description.cautions(table, taken), *label_columns.cautions(column, chosen, positive))
     )
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label

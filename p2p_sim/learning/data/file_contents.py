@@ -31,18 +31,19 @@ _JSON = rb"\s*(\[\s*[\[{]|\{\s*\")"
 
 _PROMISED = {
     "text": "a readable table of text", "parquet": "a readable Parquet file", "npz": "a readable npz file",
-    "idx": "an IDX file",
+    "idx": "an IDX file", "svmlight": "a readable svmlight file",
 }  # fmt: skip
 """What the endings of names promise."""
 
 
 def refuse_others(data: bytes, path: Path, kind: str) -> None:
-    """Refuse a file whose contents are of another kind than its name says: "text", "parquet", "npz" or "idx".
+    """Refuse a file whose contents are of another kind than its name says: text, parquet, npz, idx or svmlight.
 
     Raises InputError with what it holds, and what to do; what cannot be told is left to the reader.
     """
     found = _told(data, path)
-    if found is None or found[0] == kind:
+    fits = {kind} if kind != "svmlight" else {"text", "gzip", "bzip2", "xz", "json"}
+    if found is None or found[0] in fits:
         return
     _, what, advice = found
     raise InputError(f"{path} is not {_PROMISED[kind]}: it holds {what}; {advice}")
@@ -105,8 +106,8 @@ def _is_text(head: bytes) -> bool:
 def _of_zip(data: bytes) -> tuple[str, str, str]:
     try:
         names = zipfile.ZipFile(io.BytesIO(data)).namelist()
-    except (zipfile.BadZipFile, ValueError, OSError):
-        return "npz", "a damaged zip file", "get or write it again"
+    except (zipfile.BadZipFile, ValueError, OSError):  # cut off, or its beginning alone
+        names = [name for name in ("xl/", ".npy") if name.encode() in data]
     if any(name.startswith("xl/") for name in names) or "mimetype" in names:
         return "xlsx", "a workbook, of Excel or the like", _SAVE
     if names and all(name.endswith(".npy") for name in names):

@@ -43,6 +43,7 @@ def read(path: Path, reading: Reading = PLAIN) -> Table:
     name = path.name.lower()
     if _SVMLIGHT.search(name):
         _refuse(reading.given(*TEXT_ALONE), "text files of columns", path)
+        file_contents.refuse_others(sources.head_of(path), path, "svmlight")
         return _svmlight(path, reading)
     _refuse(reading.given(*SVMLIGHT_ALONE), "svmlight files", path)
     data = sources.unpack(sources.read_file(path), str(path))

@@ -147,17 +147,17 @@ def _instead(column: Column, values: Sequence[str]) -> str:
             "knowledge (--low, --high)"
         )
     if same := alike(values):
-        shown = " and ".join(map(repr, same[0]))
+        shown = ", ".join(" and ".join(map(repr, each)) for each in same[:4])
         return (
-            f"; {shown} differ in upper and lower case alone: if they are one class, name both "
-            f"(--positive {','.join(same[0])}), or write them alike in the file"
+            f"; {shown} differ in upper and lower case or blanks alone: name all that count as 1 (--positive "
+            f"{','.join(same[-1])}), or write them alike in the file"
         )
     if all(map(is_date, values)):
         return "; these are dates: make classes of them first (the year, before or after a day), or numbers"
     return (
-        f"; or take a protocol for so many classes (--labels {len(values)})"
+        f"; or let a protocol for several classes keep all (--labels {len(values)})"
         if len(values) <= CLASS_LIMIT
-        else ""
+        else "; or take another column (--label)"
     )
 
 
@@ -200,14 +200,19 @@ def notes(column: Column, name: str, classes: Sequence[str] | None, dates: bool)
     return found + [f"warning: {each}" for each in cautions(column, name)]
 
 
-def cautions(column: Column, name: str) -> tuple[str, ...]:
-    """Return which classes of a column of labels differ in case or blanks alone, and may be meant to be one."""
+def cautions(column: Column, name: str, positive: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return which classes of a column of labels differ in case or blanks alone, and may be meant to be one.
+
+    ``positive``: those that count as 1; what is on one side of it is one class already.
+    """
     if not isinstance(column, Category):
         return ()
+    ones = {value.strip() for value in positive or ()}
     return tuple(
         f"label {name!r}: {' and '.join(map(repr, same))} differ in upper and lower case or blanks alone; if they are "
         "one class, write them alike"
         for same in alike(present(column)[1])
+        if positive is None or 0 < len(ones & {*same}) < len(same)
     )
 
 
