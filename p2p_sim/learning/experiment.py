@@ -559,13 +559,20 @@ def in_batches(
 ) -> bool:
     """Return whether features of synthetic users are drawn, and a model is trained on them, in batches.
 
-    So it is if they are many, and nothing needs them together: a graph, canaries, an attack, a protocol that says that
-    its users read some, actors, or a model that needs all rows.
+    So it is if they are many, and nothing needs them together: a graph, canaries, an attack, actors, a protocol that
+    says that its users read some or that releases something else than labels, or a model that needs all rows.
     """
-    together = keep_features or backend == "actors" or protocol.feature_count() is not None
-    if together or graph is not None or canaries is not None or users * features <= MOST_NUMBERS:
+    few, together = users * features <= MOST_NUMBERS, keep_features or backend == "actors"
+    if few or together or graph is not None or canaries is not None:
         return False
     from p2p_sim.learning.training import passes
+    from p2p_sim.privacy.registered import label_noise
+
+    if protocol.feature_count() is not None or protocol.bag_sums() is not None or protocol.vector_lengths():
+        return False
+    noise = label_noise(protocol)
+    if noise is not None and noise.reports is not None:
+        return False
 
     return model == NO_MODEL or passes.learns_in_batches(model)
 

@@ -14,8 +14,11 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import p2p_sim
 from p2p_sim import InputError, Population, parquet_users
+from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import stored_examples
+from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.training import label_stream, noise_correction, passes
 from p2p_sim.learning.training.label_stream import LabelStream
 from p2p_sim.learning.training.losses import Bags, channel, match
@@ -23,7 +26,15 @@ from p2p_sim.learning.training.passes import Look, Moments, StreamedBags
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.outputs_folder import StoredOutputs
-from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer, RandomizedResponse
+from protocols import (
+    DoubleResponse,
+    EncryptedShuffle,
+    LabelProportions,
+    MultiStage,
+    NetworkShuffle,
+    PeerToPeer,
+    RandomizedResponse,
+)
 
 Array = np.ndarray[Any, Any]
 LABELS, TIGHT = 3, 1e-9
@@ -303,8 +314,6 @@ def test_what_goes_with_no_batch_is_said(tmp_path: Path) -> None:
         seed=1,
     )
     assert "corrected only where users are in memory" in run.notes["accuracy"]["note"]
-    from protocols import LabelProportions
-
     run = experiment.among(
         LabelProportions(20), parquet_users.population(place), place, examples=users, test=tests, seed=1
     )
@@ -405,3 +414,79 @@ def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
         experiment.among(PeerToPeer(0.1), apart, place, examples=few, test=few, seed=1)
     with pytest.raises(InputError, match="nothing tests it: give --test-population"):
         experiment.among(PeerToPeer(0.1), apart, place, examples=users, seed=1)
+
+
+@dataclass(frozen=True)
+class Reading(Protocol):
+    """Users report whether the sum of their features is above 0."""
+
+    report = Message("user", "learner", "reports", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.report(y=me.x.sum(axis=1) > 0)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+
+
+@pytest.mark.parametrize(
+    "protocol", [PeerToPeer(0.1), RandomizedResponse(1.0, labels=4), Reading()], ids=repr
+)
+def test_synthetic_users_are_drawn_in_batches(protocol: Any, monkeypatch: Any) -> None:
+    how: dict[str, Any] = {"users": 3010, "features": 3, "cluster_size": 40, "seed": 2, "blocks": 3}
+    here = experiment.simulate(protocol, **how)
+    monkeypatch.setattr(experiment, "MOST_NUMBERS", 3000)
+    kept = experiment.simulate(protocol, **how, keep_features=True)
+    there = experiment.simulate(protocol, **how)
+    assert kept.population is not None
+    assert there.population is not None
+    assert (kept.population.x is None, there.population.x is None) == (False, True)
+    assert here.digest == kept.digest == there.digest
+    assert here.notes["accuracy"] == kept.notes["accuracy"]
+    mine, theirs = there.notes["accuracy"], here.notes["accuracy"]
+    test_rows = 1000  # 3000 features; in memory all 750 rows, and these are as many
+    assert there.notes["data"] == here.notes["data"]
+    assert mine["test_rows"] == theirs["test_rows"] < test_rows
+    assert mine["trained_on"] == theirs["trained_on"]
+    # scikit-learn ends at the same tolerance, not at the same place; labels of digits next to each other are close
+    for key in ("accuracy_private", "accuracy_true", "baseline"):
+        assert mine[key] == pytest.approx(theirs[key], abs=0.01)
+    assert mine["accuracy_corrected"] == theirs["accuracy_corrected"]
+
+
+def test_synthetic_examples_are_the_users(monkeypatch: Any) -> None:
+    whole = Population.synthetic(users=500, labels=5, features=3, shares=[0.4, 0.3, 0.1, 0.1, 0.1], seed=7)
+    law = tuple(shares_of(5, [0.4, 0.3, 0.1, 0.1, 0.1], None))
+    x, y = SyntheticExamples(500, 3, law, 7).rows(123, 400)
+    assert whole.x is not None
+    assert np.array_equal(x, whole.x[123:400])
+    assert np.array_equal(y, whole.y[123:400])
+
+
+@pytest.mark.parametrize(
+    ("changed", "batches"),
+    [
+        ({}, True),
+        ({"users": 1000}, False),
+        ({"model": "none"}, True),
+        ({"model": "random-forest"}, False),
+        ({"graph": "regular:4"}, False),
+        ({"canaries": 0.1}, False),
+        ({"backend": "actors"}, False),
+        ({"keep_features": True}, False),
+        ({"protocol": DoubleResponse(0.4, "3*0;1*1|1*0;3*1")}, False),
+        ({"protocol": DoubleResponse(0.4, "3*0;1*1|1*0;3*1", truth="4*0;1*1|1*0;4*1")}, False),
+        ({"protocol": LabelProportions(20)}, False),
+        ({"protocol": MultiStage(1.0)}, False),
+    ],
+    ids=str,
+)
+def test_features_are_kept_where_something_needs_them_together(changed: Any, batches: bool) -> None:
+    given = {
+        "protocol": PeerToPeer(0.1),
+        "users": 10**8,
+        "features": 8,
+        "model": "logistic-regression",
+    } | changed
+    assert experiment.in_batches(**given) is batches
