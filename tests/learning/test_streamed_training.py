@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 import p2p_sim
 from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core.errors import StorageError
 from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import stored_examples
@@ -214,7 +216,7 @@ def test_other_models_learn_a_batch_after_the_other(monkeypatch: Any) -> None:
         passes.check("random-forest")
 
 
-@pytest.mark.parametrize("batch", [1500, 200, 10])  # of the last, every cluster is cut
+@pytest.mark.parametrize("batch", [1500, 200, 25])  # of the last, every cluster is cut
 def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(passes, "BATCH", batch)
     given, cluster = examples()
@@ -393,7 +395,7 @@ def test_a_part_that_vanishes_while_training(tmp_path: Path) -> None:
     found = stored.batches([0, 10, 1500])
     next(found)
     (place / "1.parquet").unlink()
-    with pytest.raises(InputError, match=r"cannot be read while a model is trained .*: files must stay"):
+    with pytest.raises(StorageError, match=r"cannot be read while a model is trained .*: files must stay"):
         next(found)
     parquet_columns.write(
         place / "1.parquet", {"y": given.y[:5], **{f"f{i}": given.x[:5, i] for i in range(4)}}
@@ -402,6 +404,59 @@ def test_a_part_that_vanishes_while_training(tmp_path: Path) -> None:
         InputError, match=r"was changed while the run was under way: it has 5 rows, and had 800"
     ):
         list(stored.batches([0, 1500]))
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    given, _ = examples()
+    full = tmp_path / "full"
+    full.mkdir()
+    for name in ("0", "features"):
+        (full / name).symlink_to("/dev/full")
+    with pytest.raises(
+        StorageError, match=r"features cannot be kept in .*, 33 bytes a row: make room, or name"
+    ):
+        list(ScratchExamples(given, full, "sgd").batches([0, 1500]))
+    with pytest.raises(
+        StorageError, match=r"released labels cannot be written to .*, 5 bytes each: make room"
+    ):
+        LabelStream.of([(np.arange(1500), given.y)], 1500, full)
+
+
+def peak_of_training(users: int, folder: Path) -> int:
+    """The most bytes of arrays that training holds, but for a few numbers a cluster."""
+    x, y, cluster = drawn(users, 2)
+    (folder / "scratch").mkdir(parents=True)
+    written(folder, x, y, cluster, ())
+    del x
+    tracemalloc.start()
+    stored = stored_examples.of_users(str(folder), cluster="site")
+    pairs = ((np.arange(low, low + 1000), y[low : low + 1000]) for low in range(0, users, 1000))
+    stream = LabelStream.of(pairs, users, folder / "scratch")
+    scratch = ScratchExamples(stored, folder / "scratch", "sgd")
+
+    def released() -> Iterator[tuple[Array, Array]]:
+        cuts = passes.edges(scratch)
+        for (x, _), (rows, labels) in zip(scratch.batches(cuts), stream.batches(cuts), strict=True):
+            yield x, np.eye(2, dtype=np.int64)[labels][np.argsort(rows)]
+
+    look = Look.at(released, 2)
+    passes.train("logistic-regression", released, look, 2)
+    passes.corrected(released, channel(2, 0.1), look, look.moments)
+    counts = np.stack([np.bincount(cluster[y == each], minlength=30) for each in (0, 1)], axis=1)
+    starts = np.searchsorted(cluster, np.arange(31))
+    noise_correction.fit_bags(StreamedBags(scratch, starts, counts * 1.0, look.moments), channel(2, 0.1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_is_bounded_by_the_batch(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(passes, "BATCH", 1000)
+    monkeypatch.setattr(stored_examples, "READ", 1000)
+    monkeypatch.setattr(label_stream, "_READ", 1000)
+    monkeypatch.setattr(label_stream, "_FEW", 1000)
+    peak_of_training(2000, tmp_path / "first")  # what is imported on the way is no matter
+    assert peak_of_training(30_000, tmp_path / "many") < 30_000 * 4 * 8  # what the features alone would take
 
 
 def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
