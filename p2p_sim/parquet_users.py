@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
 from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
 from p2p_sim.rundir import parquet_columns
@@ -225,7 +225,8 @@ def _check(file: str, schema: Any, label: str, cluster: str | None) -> None:
             continue
         if name not in schema.names:
             raise InputError(
-                f"population {file!r} has no column {name!r}; it has {', '.join(schema.names[:20])}"
+                f"population {file!r} has no column {name!r}"
+                f"{near(name, schema.names)}; it has {', '.join(schema.names[:20])}"
             )
         kind = schema.field(name).type
         if not (pa.types.is_integer(kind) or (name == label and pa.types.is_boolean(kind))):

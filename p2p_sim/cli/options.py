@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.report.delta import DELTA
@@ -170,7 +170,8 @@ def composition_of(value: str, *names: str) -> str | int:
         return whole(value)
     except ValueError:
         raise InputError(
-            f"--composition {value!r}: must be {', '.join(names)}, or how many other honest users have label 1"
+            f"--composition {value!r}"
+            f"{near(value, names)}; must be {', '.join(names)}, or how many other honest users have label 1"
         ) from None
 
 
@@ -217,7 +218,7 @@ def address_of(command: Any) -> str | None:
 def check_format(value: str, formats: Collection[str]) -> None:
     """Check what an option ``--format`` says; raises InputError."""
     if value not in formats:
-        raise InputError(f"--format {value!r}: allowed are {', '.join(formats)}")
+        raise InputError(f"--format {value!r}{near(value, formats)}; allowed are {', '.join(formats)}")
 
 
 def option(field: str) -> str:

@@ -63,7 +63,7 @@ def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
 def in_batches(command: RunCommand, protocol: Protocol) -> bool:
     """Return whether synthetic users have features that are drawn in batches."""
     return command.users is not None and experiment.in_batches(
-        protocol, command.users, command.features or 0, command.model or experiment.DEFAULT_MODEL,
+        protocol, command.users, command.features or 0, experiment.model_for(protocol, command.model),
         graph=command.graph, canaries=command.canaries, backend=command.backend, keep_features=command.attack,
     )  # fmt: skip
 

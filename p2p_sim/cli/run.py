@@ -67,8 +67,11 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_REPEATED = (
-    "words", "out", "force", "json", "format", "resume", "plan", "log", "address",  # an address is of that day
+    "words", "out", "force", "verbose", "json", "format", "resume", "plan", "log",
+    "address",  # is of that day
 )  # fmt: skip
+
+_MAIN_JOB = ("peer-to-peer", "--data", "digits")
 
 
 @app.command(
@@ -79,7 +82,10 @@ _NOT_REPEATED = (
 )
 @dataclass(frozen=True)
 class RunCommand(TableOptions):
-    """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
+    """Run a protocol among users with real examples, train a model on the released labels, and save the run.
+
+    Without a protocol and without users: peer-to-peer --data digits.
+    """
 
     words: Words = None
     data: Data = None
@@ -89,7 +95,11 @@ class RunCommand(TableOptions):
     clusters: Clusters = None
     test: Test = None
     model: Annotated[
-        str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
+        str | None,
+        text(
+            REAL_DATA,
+            "A scikit-learn classifier, default logistic-regression; of numbers a regressor, default ridge; or none.",
+        ),
     ] = None
     canaries: Annotated[
         float | None,
@@ -195,6 +205,9 @@ class RunCommand(TableOptions):
         str | None,
         text(OUTPUT, "Append what happens to a file, for programs: one JSON object a line.", "FILE"),
     ] = None
+    verbose: Annotated[
+        bool, flag(OUTPUT, "Print every table, note and source, not one screen of them.", "--verbose")
+    ] = False
     json: Json = False
     format: Format = "text"
 
@@ -205,7 +218,21 @@ class RunCommand(TableOptions):
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
+        meant = self._main_job() if self._names_nothing() else self
+        return replace(meant, seed=seed, split_seed=split, address=address_of(self))._work()
+
+    def _names_nothing(self) -> bool:
+        """Whether neither a protocol nor users are named."""
+        from p2p_sim.cli import parameters
+
+        users = set_options(self, "data", "users", "population")
+        return not users and not parameters.protocol_name(self.words or [])
+
+    def _main_job(self) -> RunCommand:
+        """Return the command that a command means that names nothing."""
+        print(f"nothing is named: this is p2p-sim run {' '.join(_MAIN_JOB)}", file=sys.stderr, flush=True)
+        protocol, _, data = _MAIN_JOB
+        return replace(self, words=[protocol, *(self.words or [])], data=data)
 
     def _work(self, cut: InterruptedRun | None = None) -> int:
         from importlib.metadata import version
@@ -213,12 +240,12 @@ class RunCommand(TableOptions):
         from p2p_sim.cli import parameters, plan_option, run_folders, run_log
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
-        from p2p_sim.report import run_summary
+        from p2p_sim.report import run_screen, run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered)
-        self._check()
+        self._check(chosen.protocol)
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
@@ -254,7 +281,8 @@ class RunCommand(TableOptions):
             path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
-        sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
+        as_text = run_summary.as_text if self.verbose else run_screen.as_text
+        sys.stdout.write(terminal.as_json(result) if as_json else as_text(result))
         return 0
 
     def _account(self, run: Run, chosen: Chosen, progress: Any, log: RunLog) -> None:
@@ -409,7 +437,7 @@ class RunCommand(TableOptions):
             test = stored_examples.of_test(self.test_population, users)
         return {"model": self.model, "examples": users, "test": test}
 
-    def _check(self) -> None:
+    def _check(self, protocol: Protocol) -> None:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
         from p2p_sim.backends import ray_probe
@@ -435,7 +463,7 @@ class RunCommand(TableOptions):
         self._check_stored()
         if self.shares is not None:
             numbers_of("--shares", self.shares)
-        self._check_model()
+        self._check_model(protocol)
         backends.Settings(
             self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
         )
@@ -473,7 +501,7 @@ class RunCommand(TableOptions):
                 "leave out --model"
             )
 
-    def _check_model(self) -> None:
+    def _check_model(self, protocol: Protocol) -> None:
         """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
 
         What that model imports is then found, and noted for a run that goes on.
@@ -481,9 +509,7 @@ class RunCommand(TableOptions):
         from p2p_sim.learning import experiment, planted_canaries
 
         if self.model is not None and ":" in self.model:
-            from p2p_sim.learning.training import models
-
             with terminal.stdout_to_stderr():  # modules that are imported may print
-                models.make(self.model)
+                experiment.model_for(protocol, self.model)
         has_features = self.data is not None or bool(self.features)  # those of --population come in batches
         planted_canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.summary import Rows, Summary, counted
+from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.learning.training.clusters import check_seed
 from p2p_sim.learning.training.metrics import (
     Metrics,
@@ -27,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Summary):
     """Test accuracies (0 to 1) of a model trained on released labels, of one on true labels, of the majority class."""
 
     accuracy_private: float
@@ -44,6 +47,34 @@ class Comparison:
     metrics: dict[str, Metrics] = field(
         default_factory=dict
     )  # further ones, by the field that has the accuracy
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {self.model}: {self.accuracy_private:.4f} on {self.what} released, "
+            f"{self.accuracy_true:.4f} on true labels>"
+        )
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing it and notebooks show: test accuracies of the models side by side."""
+        rows = [(name, f"{100 * share:.2f} %") for name, share in self._shares()]
+        told = [("trained on", f"{self.trained_on:,} {self.what} of {self.of:,} users")] if self.what else []
+        note = [("note", self.note)] if self.note else []
+        return f"Test accuracy of {self.model} on {counted(self.test_rows, 'row')}", [*rows, *told, *note]
+
+    def picture(self) -> str:
+        """Return a bar for each model."""
+        return bars(
+            "Test accuracy", [Bar(name, share, f"{100 * share:.2f} %") for name, share in self._shares()]
+        )
+
+    def _shares(self) -> list[tuple[str, float]]:
+        found = [
+            ("what was released", self.accuracy_private),
+            ("the same, corrected", self.accuracy_corrected),
+            ("true labels", self.accuracy_true),
+            ("always the majority", self.baseline),
+        ]
+        return [(name, share) for name, share in found if share is not None and not math.isnan(share)]
 
     def with_notes(self, *notes: str) -> Comparison:
         """Return the comparison with further notes; empty ones are left out."""
