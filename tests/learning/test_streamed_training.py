@@ -36,6 +36,7 @@ from protocols import (
     NetworkShuffle,
     PeerToPeer,
     RandomizedResponse,
+    UnbiasedResponse,
 )
 
 Array = np.ndarray[Any, Any]
@@ -467,6 +468,10 @@ def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
     apart = parquet_users.population(place, cluster="site")
     with pytest.raises(InputError, match="has 300 rows, and there are 400 users"):
         experiment.among(PeerToPeer(0.1), apart, place, examples=few, test=few, seed=1)
+    with pytest.raises(
+        InputError, match="trains classifiers, and labels of UnbiasedResponse stand for numbers"
+    ):
+        experiment.among(UnbiasedResponse(2.0), apart, place, examples=users, test=few, seed=1)
     with pytest.raises(InputError, match="nothing tests it: give --test-population"):
         experiment.among(PeerToPeer(0.1), apart, place, examples=users, seed=1)
 
@@ -534,6 +539,7 @@ def test_synthetic_examples_are_the_users(monkeypatch: Any) -> None:
         ({"protocol": DoubleResponse(0.4, "3*0;1*1|1*0;3*1", truth="4*0;1*1|1*0;4*1")}, False),
         ({"protocol": LabelProportions(20)}, False),
         ({"protocol": MultiStage(1.0)}, False),
+        ({"protocol": UnbiasedResponse(2.0, 16, 20.0, 50.0), "model": "ridge"}, False),
     ],
     ids=str,
 )
