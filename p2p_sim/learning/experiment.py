@@ -45,7 +45,6 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
     from p2p_sim.learning.data.stored_examples import StoredExamples
-    from p2p_sim.learning.training import passes
 
 Array = npt.NDArray[Any]
 
@@ -452,13 +451,17 @@ def simulate(
     run.notes["label_law"] = [float(each) for each in shares_of(labels, shares, share)]
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     if trains and streams:
+        from p2p_sim.learning import streamed_training
+
         law = tuple(shares_of(labels, shares, share))
         examples, everybody = (
             SyntheticExamples(count, features, law, seed) for count in (users, _with_test(users))
         )
         held_out = everybody.rows(users, min(everybody.users, users + _most_test(features)))
         data["test_rows_are"] = "synthetic users of the same kind"
-        _train_streamed(run, examples, held_out, everybody.users - users, model, tell or _silent)
+        streamed_training.train_beside(
+            run, examples, held_out, everybody.users - users, model, tell or _silent
+        )
     elif trains:
         assert further.x is not None
         data |= {"test_rows": further.users - users, "test_rows_are": "synthetic users of the same kind"}
@@ -498,9 +501,13 @@ def among(
     tell = reporter_of(progress)
     check(protocol, graph)
     seed = seeds.chosen(seed)
+    held_out = None
     if examples is not None:
-        _check_examples(protocol, people, examples, test, model)
-    held_out = None if test is None or examples is None else _read_test(test, tell or _silent)
+        from p2p_sim.learning import streamed_training
+
+        (tell or _silent)("reading test rows", 0, 0)
+        checked = streamed_training.check(protocol, people, examples, test, model)
+        held_out = streamed_training.read_test(checked, _most_test(examples.width))
     people, about = join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data: dict[str, Any] = {"name": "population", "source": source}
@@ -508,8 +515,10 @@ def among(
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
     if examples is not None and test is not None and held_out is not None:
+        from p2p_sim.learning import streamed_training
+
         data["test_rows_are"] = f"in {test.place}"
-        _train_streamed(run, examples, held_out, test.users, model, tell or _silent)
+        streamed_training.train_beside(run, examples, held_out, test.users, model, tell or _silent)
     return run
 
 
@@ -519,71 +528,6 @@ MOST_TEST_ROWS, MOST_NUMBERS = 1 << 20, 1 << 23
 
 def _most_test(features: int) -> int:
     return min(MOST_TEST_ROWS, max(1, MOST_NUMBERS // features))
-
-
-def _check_examples(
-    protocol: Protocol, people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
-) -> None:
-    from p2p_sim.learning.training import passes
-
-    if protocol.numbers() is not None:
-        raise InputError(
-            f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
-            "leave out --model, or give the rows with --data"
-        )
-    passes.check(model)
-    if test is None:
-        raise InputError(
-            "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
-            "same columns, or leave out --model"
-        )
-    if examples.users != people.users:
-        raise InputError(
-            f"{examples.place!r} has {examples.users:,} rows, and there are {people.users:,} users: give one row a user"
-        )
-
-
-_COPY = 100
-"""A feature that is the label in so many test rows, and all there are, is taken for a copy of it."""
-
-
-def _read_test(test: StoredExamples, progress: Progress) -> tuple[Array, Array]:
-    """Read test rows; raises InputError where a feature is the label once more."""
-    progress("reading test rows", 0, 0)
-    x, y = test.spread(_most_test(test.width))
-    enough = len(y) >= _COPY and len(np.unique(y)) > 1
-    for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
-        name = test.features[each]
-        raise InputError(
-            f"column {name!r} holds the labels once more (all of {len(y):,} test rows): leave it out, --drop {name}"
-        )
-    return x, y
-
-
-def _train_streamed(
-    run: Run,
-    examples: passes.Examples,
-    held_out: tuple[Array, Array],
-    further: int,
-    model: str,
-    progress: Progress,
-) -> None:
-    """Train in passes over the users' examples; add accuracies and seconds to the run.
-
-    ``held_out``: features and labels of those test rows that were read, of ``further`` in all.
-    """
-    from p2p_sim.learning import streamed_training
-
-    before = time.perf_counter()
-    x_test, y_test = held_out
-    comparison = streamed_training.train(run, examples, x_test, y_test, model, progress)
-    if comparison is not None and len(y_test) < further:
-        comparison = comparison.with_notes(f"of {further:,} test rows {len(y_test):,} were read")
-    if comparison is None and run.notes.get("released"):
-        run.notes["released"]["untrained"] = streamed_training.NOT_IN_BATCHES
-    run.notes["data"] |= {"features": examples.width, "test_rows": len(y_test)}
-    run.notes["accuracy"] = None if comparison is None else asdict(comparison)
-    run.timings["training"] = time.perf_counter() - before
 
 
 def in_batches(
