@@ -34,10 +34,12 @@ def settings_of(command: RunCommand) -> backends.Settings:
     )  # fmt: skip
 
 
-def saved_by(command: RunCommand, users: int, features: int) -> Saved:
+def saved_by(command: RunCommand, users: int, features: int, in_batches: bool) -> Saved:
     """Return what a run writes and where, and what training takes beside the users."""
     trains = command.model != experiment.NO_MODEL
     training = users_of_run.bytes_of_examples(users, features, trains) if trains else 0
+    if trains and (in_batches or (command.population is not None and command.model is not None)):
+        training = users_of_run.BYTES_IN_BATCHES
     return Saved(Path(command.out or "runs").expanduser(), not command.no_population, training)
 
 
@@ -51,9 +53,18 @@ def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
     assert command.users is not None  # the caller has looked
     assert command.seed is not None  # drawn before
     check_whole("users", command.users)
+    features = 0 if in_batches(command, protocol) else command.features or 0
     return users_of_run.crowd(
         protocol, command.users, cluster_size=command.cluster_size, share=command.share, shares=command.label_shares(),
-        features=command.features or 0, graph=command.graph, seed=command.seed,
+        features=features, graph=command.graph, seed=command.seed,
+    )  # fmt: skip
+
+
+def in_batches(command: RunCommand, protocol: Protocol) -> bool:
+    """Return whether synthetic users have features that are drawn in batches."""
+    return command.users is not None and experiment.in_batches(
+        protocol, command.users, command.features or 0, experiment.model_for(protocol, command.model),
+        graph=command.graph, canaries=command.canaries, backend=command.backend, keep_features=command.attack,
     )  # fmt: skip
 
 
@@ -62,7 +73,8 @@ def check(command: RunCommand, protocol: Protocol, crowd: Crowd, features: int) 
 
     Where a run of few users fails, the run itself will say why, or do without.
     """
-    settings, saved = settings_of(command), saved_by(command, crowd.users, features)
+    saved = saved_by(command, crowd.users, features, in_batches(command, protocol))
+    settings = settings_of(command)
     plan: RunPlan | None = None
     with suppress(InputError, ProtocolError):
         here = machines(settings)
@@ -80,7 +92,9 @@ def say(command: RunCommand, protocol: Protocol, as_json: bool) -> int:
         crowd = _crowd(command, protocol)
         if command.canaries is not None:
             planted_canaries.count_of(command.canaries, crowd.users)
-        settings, saved = settings_of(command), saved_by(command, crowd.users, _features(command, crowd))
+        features = _features(command, crowd)
+        settings = settings_of(command)
+        saved = saved_by(command, crowd.users, features, in_batches(command, protocol))
         plan = plan_of(protocol, crowd, settings, machines(settings), saved, command.trace)
     sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
     plan.check()

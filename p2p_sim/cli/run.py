@@ -393,7 +393,7 @@ class RunCommand(TableOptions):
         how |= {"out": draft, "log": None if self.log is None else log} | set_options(self, "canaries")
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
-            people["shares"] = self.label_shares()
+            people |= {"shares": self.label_shares(), "keep_features": self.attack}
             crowd = plan_option.synthetic(self, protocol)
             if crowd is not None:
                 plan_option.check(self, protocol, crowd, self.features or 0)

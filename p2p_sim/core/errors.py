@@ -10,7 +10,7 @@ class InputError(ValueError):
 
 
 class StorageError(InputError):
-    """Something could not be written, as on a full disk; the same work can be done once there is room."""
+    """Something could not be written, as on a full disk, or is gone; the same work can be done once that is mended."""
 
 
 def near(value: str, known: Iterable[str]) -> str:

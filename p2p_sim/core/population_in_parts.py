@@ -68,7 +68,7 @@ def rows_of_sizes(sizes: Array, low: int, high: int, names: Array) -> Members:
 
 @dataclass(frozen=True)
 class SyntheticUsers:
-    """Synthetic users without features; see ``Population.synthetic``."""
+    """Synthetic users; see ``Population.synthetic``.  Only a block whose program reads ``features`` makes them."""
 
     users: int
     cluster_size: int | None = None
@@ -76,6 +76,7 @@ class SyntheticUsers:
     shares: tuple[Any, ...] | None = None
     positive: float | None = None
     seed: int = 0
+    features: int = 0
     known = True
 
     @cached_property
@@ -96,6 +97,10 @@ class SyntheticUsers:
     def columns(self, low: int, high: int) -> dict[str, Callable[[], Any]]:
         """Return what makes the labels and the clusters of some users."""
         makes: dict[str, Callable[[], Any]] = {"y": lambda: self._y(low, high)}
+        if self.features:
+            makes["x"] = lambda: synthetic.draw_features(
+                self._y(low, high), self.labels, self.features, self.seed, low
+            )
         return makes if self.cluster_size is None else makes | {"cluster": lambda: self._clusters(low, high)}
 
     def _y(self, low: int, high: int) -> Array:
@@ -147,14 +152,13 @@ class PopulationInParts(Population):
 
     @classmethod
     def drawn(cls, *, users: int, cluster_size: int | None = None, **drawn_by: Any) -> PopulationInParts:
-        """Return the users of ``Population.synthetic``, without features, in parts; raises what that raises."""
+        """Return the users of ``Population.synthetic`` in parts, which have no features; raises what that raises."""
         Population.synthetic(
             users=1, cluster_size=cluster_size, **drawn_by
         )  # wrong numbers show before the work
         check_whole("users", users, 1, MAX_USERS)
         shares = drawn_by.get("shares")
         how = drawn_by | {"shares": None if shares is None else tuple(shares)}
-        how.pop("features", None)
         return cls(SyntheticUsers(users, cluster_size, **how))
 
     def __reduce__(self) -> Any:

@@ -86,16 +86,17 @@ def placeholders(users: int, features: int) -> npt.NDArray[np.float64]:
     return (np.arange(users * features) * 7 % 11 / 11).reshape(users, features)
 
 
-def draw_features(y: Array, labels: int, features: int, seed: int) -> npt.NDArray[np.float64]:
+def draw_features(y: Array, labels: int, features: int, seed: int, first: int = 0) -> npt.NDArray[np.float64]:
     """Return features (users, features): the centres of the labels plus discrete Gaussian noise of variance 1.
 
-    The noise is a multiple of 1/256, so that features have the same bits on every machine.
+    ``y`` (users,): the labels of users from ``first`` on.  The noise is a multiple of 1/256, so that features have the
+    same bits on every machine.
     """
     x = centres(labels, features)[y.astype(np.intp)]
     table, least = exact.gaussian_thresholds(STEPS)
     for feature in range(features):
         key, column = stream("synthetic", "feature", feature), np.empty(len(y), np.int64)
-        _filled(column, seed, key, lambda drawn: exact.pick(table, drawn))
+        _filled(column, seed, key, lambda drawn: exact.pick(table, drawn), first)
         x[:, feature] += (column + least) / STEPS
     return x
 

@@ -25,6 +25,7 @@ from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import data_warnings, label_kinds, number_labels
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
+from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import (
     bag_training,
@@ -398,6 +399,7 @@ def simulate(
     graph: Any = None,
     seed: int | None = None,
     canaries: float | None = None,
+    keep_features: bool = False,
     progress: Asked = None,
     **how: Any,
 ) -> Run:
@@ -407,7 +409,9 @@ def simulate(
     1 of two; ``shares``: of each label; by default all are alike.  ``features``: how many each user has, see
     ``Population.synthetic``; then ``model`` (or "none") is trained on what was released and tested on further users of
     the same kind, a fifth of all.  ``graph``: see ``join``; ``seed``: of the run, users and graph, None draws a fresh
-    one; ``canaries``: see ``learn``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
+    one; ``canaries``: see ``learn``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  More than 2^23
+    features in all are drawn where they are needed, and ``model`` is trained in passes (``streamed_training``), if
+    nothing else needs them together (``in_batches``); ``keep_features``: they stay in memory all the same.
     ``run.notes["label_law"]`` has the probability
     of each label.  Raises InputError for bad input.
     """
@@ -427,8 +431,13 @@ def simulate(
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
     size, drawn_by = drawn(protocol, cluster_size, share, shares, features, seed)
-    people = _synthetic(users, size, drawn_by, apart=how.get("backend") != "actors" and graph is None)
-    further = Population.synthetic(users=_with_test(users), **drawn_by) if trains else people
+    apart = how.get("backend") != "actors" and graph is None
+    streams = in_batches(
+        protocol, users, features, model, graph=graph, canaries=canaries, backend=how.get("backend"),
+        keep_features=keep_features,
+    )  # fmt: skip
+    people = _synthetic(users, size, drawn_by, apart and (streams or not features))
+    further = Population.synthetic(users=_with_test(users), **drawn_by) if trains and not streams else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
@@ -441,7 +450,19 @@ def simulate(
     planting.keep(run, planted)
     run.notes["label_law"] = [float(each) for each in shares_of(labels, shares, share)]
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
-    if trains:
+    if trains and streams:
+        from p2p_sim.learning import streamed_training
+
+        law = tuple(shares_of(labels, shares, share))
+        examples, everybody = (
+            SyntheticExamples(count, features, law, seed) for count in (users, _with_test(users))
+        )
+        held_out = everybody.rows(users, min(everybody.users, users + _most_test(features)))
+        data["test_rows_are"] = "synthetic users of the same kind"
+        streamed_training.train_beside(
+            run, examples, held_out, everybody.users - users, model, tell or _silent
+        )
+    elif trains:
         assert further.x is not None
         data |= {"test_rows": further.users - users, "test_rows_are": "synthetic users of the same kind"}
         x_test, y_test = further.x[users:], further.y[users:]
@@ -480,9 +501,13 @@ def among(
     tell = reporter_of(progress)
     check(protocol, graph)
     seed = seeds.chosen(seed)
+    held_out = None
     if examples is not None:
-        _check_examples(protocol, people, examples, test, model)
-    held_out = None if test is None or examples is None else _read_test(test, tell or _silent)
+        from p2p_sim.learning import streamed_training
+
+        (tell or _silent)("reading test rows", 0, 0)
+        checked = streamed_training.check(protocol, people, examples, test, model)
+        held_out = streamed_training.read_test(checked, _most_test(examples.width))
     people, about = join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data: dict[str, Any] = {"name": "population", "source": source}
@@ -490,82 +515,55 @@ def among(
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
     if examples is not None and test is not None and held_out is not None:
-        _train_streamed(run, examples, test, held_out, model, tell or _silent)
+        from p2p_sim.learning import streamed_training
+
+        data["test_rows_are"] = f"in {test.place}"
+        streamed_training.train_beside(run, examples, held_out, test.users, model, tell or _silent)
     return run
 
 
-MOST_TEST_ROWS, MOST_TEST_NUMBERS = 1 << 20, 1 << 23
-"""Of test rows in files so many are read, and so many features in all: 64 MiB."""
+MOST_TEST_ROWS, MOST_NUMBERS = 1 << 20, 1 << 23
+"""So many test rows are read of those in files, and so many features in all: 64 MiB."""
 
 
-def _check_examples(
-    protocol: Protocol, people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
-) -> None:
-    from p2p_sim.learning.training import passes
-
-    if protocol.numbers() is not None:
-        raise InputError(
-            f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
-            "leave out --model, or give the rows with --data"
-        )
-    passes.check(model)
-    if test is None:
-        raise InputError(
-            "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
-            "same columns, or leave out --model"
-        )
-    if examples.users != people.users:
-        raise InputError(
-            f"{examples.place!r} has {examples.users:,} rows, and there are {people.users:,} users: give one row a user"
-        )
+def _most_test(features: int) -> int:
+    return min(MOST_TEST_ROWS, max(1, MOST_NUMBERS // features))
 
 
-_COPY = 100
-"""A feature that is the label in so many test rows, and all there are, is taken for a copy of it."""
-
-
-def _read_test(test: StoredExamples, progress: Progress) -> tuple[Array, Array]:
-    """Read test rows; raises InputError where a feature is the label once more."""
-    progress("reading test rows", 0, 0)
-    x, y = test.spread(min(MOST_TEST_ROWS, max(1, MOST_TEST_NUMBERS // len(test.features))))
-    enough = len(y) >= _COPY and len(np.unique(y)) > 1
-    for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
-        name = test.features[each]
-        raise InputError(
-            f"column {name!r} holds the labels once more (all of {len(y):,} test rows): leave it out, --drop {name}"
-        )
-    return x, y
-
-
-def _train_streamed(
-    run: Run,
-    examples: StoredExamples,
-    test: StoredExamples,
-    held_out: tuple[Array, Array],
+def in_batches(
+    protocol: Protocol,
+    users: int,
+    features: int,
     model: str,
-    progress: Progress,
-) -> None:
-    """Train in passes over the users' examples; add accuracies and seconds to the run."""
-    from p2p_sim.learning import streamed_training
+    *,
+    graph: Any = None,
+    canaries: float | None = None,
+    backend: str | None = None,
+    keep_features: bool = False,
+) -> bool:
+    """Return whether features of synthetic users are drawn, and a model is trained on them, in batches.
 
-    before = time.perf_counter()
-    x_test, y_test = held_out
-    comparison = streamed_training.train(run, examples, x_test, y_test, model, progress)
-    if comparison is not None and len(y_test) < test.users:
-        note = f"of {test.users:,} test rows {len(y_test):,} were read, evenly spread"
-        comparison = comparison.with_notes(note)
-    if comparison is None and run.notes.get("released"):
-        run.notes["released"]["untrained"] = streamed_training.NOT_IN_BATCHES
-    run.notes["data"] |= {
-        "features": len(examples.features), "test_rows": len(y_test), "test_rows_are": f"in {test.place}",
-    }  # fmt: skip
-    run.notes["accuracy"] = None if comparison is None else asdict(comparison)
-    run.timings["training"] = time.perf_counter() - before
+    So it is if they are many, and nothing needs them together: a graph, canaries, an attack, actors, a protocol that
+    says that its users read some or that releases something else than classes, or a model that needs all rows.
+    """
+    few, together = users * features <= MOST_NUMBERS, keep_features or backend == "actors"
+    if few or together or graph is not None or canaries is not None:
+        return False
+    from p2p_sim.learning.training import passes
+    from p2p_sim.privacy.registered import label_noise
+
+    asked = (protocol.feature_count(), protocol.bag_sums(), protocol.numbers())
+    if any(each is not None for each in asked) or protocol.vector_lengths():
+        return False
+    noise = label_noise(protocol)
+    if noise is not None and noise.reports is not None:
+        return False
+    return model == NO_MODEL or passes.learns_in_batches(model)
 
 
 def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:
-    """Return synthetic users; ``apart``: they are made where they are needed, where nobody needs their features."""
-    if not apart or drawn_by["features"]:
+    """Return synthetic users; ``apart``: they are made where they are needed."""
+    if not apart:
         return Population.synthetic(users=users, cluster_size=cluster_size, **drawn_by)
     return PopulationInParts.drawn(users=users, cluster_size=cluster_size, **drawn_by)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import numpy.typing as npt
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.learning.data.stored_examples import StoredExamples
 from p2p_sim.learning.training import evaluation, label_assignment, noise_correction, passes
 from p2p_sim.learning.training.evaluation import Comparison
 from p2p_sim.learning.training.label_stream import LabelStream
@@ -60,6 +64,68 @@ def train(
         scratch = ScratchExamples(examples, folder, model, progress)
         job = _Job(scratch, stream, released, groups, x_test, y_test, model)
         return evaluation.warned(job.compared(run))
+
+
+def check(
+    protocol: Protocol, people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
+) -> StoredExamples:
+    """Return the test rows; raises InputError unless a model can be trained on the examples of a run's users."""
+    if protocol.numbers() is not None:
+        raise InputError(
+            f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
+            "leave out --model, or give the rows with --data"
+        )
+    passes.check(model)
+    if test is None:
+        raise InputError(
+            "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
+            "same columns, or leave out --model"
+        )
+    if examples.users != people.users:
+        raise InputError(
+            f"{examples.place!r} has {examples.users:,} rows, and there are {people.users:,} users: give one row a user"
+        )
+    return test
+
+
+_COPY = 100
+"""A feature that is the label in so many test rows, and all there are, is taken for a copy of it."""
+
+
+def read_test(test: StoredExamples, most: int) -> tuple[Array, Array]:
+    """Read at most so many test rows: features and labels; raises InputError where a feature is the label once more."""
+    x, y = test.spread(most)
+    enough = len(y) >= _COPY and len(np.unique(y)) > 1
+    for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
+        name = test.features[each]
+        raise InputError(
+            f"column {name!r} holds the labels once more (all of {len(y):,} test rows): leave it out, --drop {name}"
+        )
+    return x, y
+
+
+def train_beside(
+    run: Run,
+    examples: Examples,
+    held_out: tuple[Array, Array],
+    further: int,
+    model: str,
+    progress: Progress,
+) -> None:
+    """Train in passes over the users' examples; add accuracies and seconds to the run, as ``experiment.train`` does.
+
+    ``held_out``: features and labels of those test rows that were read, of ``further`` in all.
+    """
+    before = time.perf_counter()
+    x_test, y_test = held_out
+    comparison = train(run, examples, x_test, y_test, model, progress)
+    if comparison is not None and len(y_test) < further:
+        comparison = comparison.with_notes(f"of {further:,} test rows {len(y_test):,} were read")
+    if comparison is None and run.notes.get("released"):
+        run.notes["released"]["untrained"] = NOT_IN_BATCHES
+    run.notes["data"] |= {"features": examples.width, "test_rows": len(y_test)}
+    run.notes["accuracy"] = None if comparison is None else asdict(comparison)
+    run.timings["training"] = time.perf_counter() - before
 
 
 @dataclass(frozen=True)

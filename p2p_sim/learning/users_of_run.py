@@ -59,6 +59,10 @@ def crowd(
     return found if graph is None else replace(found, make=joined, apart=False)
 
 
+BYTES_IN_BATCHES = 1 << 28
+"""Bytes of memory that training in batches takes, however many users there are."""
+
+
 def bytes_of_examples(users: int, features: int, trains: bool) -> int:
     """Return the bytes that the features of so many users and of their test rows take, copies of training included."""
     return round(users * features * _FLOAT * (_TEST_ROWS + _COPIES * trains))

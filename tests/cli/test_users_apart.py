@@ -9,6 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.population_in_parts import PopulationInParts
+from p2p_sim.learning import experiment
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import PeerToPeer
 from tests.backends.test_users_apart import CLUSTERS, written
@@ -79,3 +80,28 @@ def test_a_model_of_a_population_does_not_depend_on_where_it_ran(cli: Any, tmp_p
     assert (there["data"]["features"], there["data"]["test_rows"]) == (3, 2000)
     shown = cli("report", "there", "--format", "md")
     assert (shown.status, "corrected for lies" in shown.out) == (0, True)
+
+
+def test_many_features_are_drawn_by_shards(cli: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(experiment, "MOST_NUMBERS", 500)
+    words = [
+        "run",
+        "randomized-response",
+        "--epsilon",
+        2,
+        "--users",
+        900,
+        "--features",
+        3,
+        "--seed",
+        3,
+        "--json",
+    ]
+    here = cli(*words, "--out", "here").json
+    monkeypatch.setattr(PopulationInParts, "_whole", None)
+    there = cli(*words, "--out", "there", "--backend", "shards", "--shards", 3).json
+    assert here["accuracy"]["accuracy_corrected"] > 0.9
+    for same in ("digest", "released", "accuracy", "data", "privacy"):
+        assert there[same] == here[same], same
+    assert there["data"]["test_rows"] == 166  # 500 / 3, and a note says so
+    assert "of 225 test rows 166 were read" in there["accuracy"]["note"]

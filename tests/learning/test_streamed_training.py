@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,12 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import p2p_sim
 from p2p_sim import InputError, Population, parquet_users
+from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core.errors import StorageError
+from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import stored_examples
+from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.training import label_stream, noise_correction, passes
 from p2p_sim.learning.training.label_stream import LabelStream
 from p2p_sim.learning.training.losses import Bags, channel, match
@@ -23,7 +28,16 @@ from p2p_sim.learning.training.passes import Look, Moments, StreamedBags
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.outputs_folder import StoredOutputs
-from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer, RandomizedResponse
+from protocols import (
+    DoubleResponse,
+    EncryptedShuffle,
+    LabelProportions,
+    MultiStage,
+    NetworkShuffle,
+    PeerToPeer,
+    RandomizedResponse,
+    UnbiasedResponse,
+)
 
 Array = np.ndarray[Any, Any]
 LABELS, TIGHT = 3, 1e-9
@@ -203,7 +217,7 @@ def test_other_models_learn_a_batch_after_the_other(monkeypatch: Any) -> None:
         passes.check("random-forest")
 
 
-@pytest.mark.parametrize("batch", [1500, 200, 10])  # of the last, every cluster is cut
+@pytest.mark.parametrize("batch", [1500, 200, 25])  # of the last, every cluster is cut
 def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(passes, "BATCH", batch)
     given, cluster = examples()
@@ -303,8 +317,6 @@ def test_what_goes_with_no_batch_is_said(tmp_path: Path) -> None:
         seed=1,
     )
     assert "corrected only where users are in memory" in run.notes["accuracy"]["note"]
-    from protocols import LabelProportions
-
     run = experiment.among(
         LabelProportions(20), parquet_users.population(place), place, examples=users, test=tests, seed=1
     )
@@ -384,7 +396,7 @@ def test_a_part_that_vanishes_while_training(tmp_path: Path) -> None:
     found = stored.batches([0, 10, 1500])
     next(found)
     (place / "1.parquet").unlink()
-    with pytest.raises(InputError, match=r"cannot be read while a model is trained .*: files must stay"):
+    with pytest.raises(StorageError, match=r"cannot be read while a model is trained .*: files must stay"):
         next(found)
     parquet_columns.write(
         place / "1.parquet", {"y": given.y[:5], **{f"f{i}": given.x[:5, i] for i in range(4)}}
@@ -395,6 +407,59 @@ def test_a_part_that_vanishes_while_training(tmp_path: Path) -> None:
         list(stored.batches([0, 1500]))
 
 
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    given, _ = examples()
+    full = tmp_path / "full"
+    full.mkdir()
+    for name in ("0", "features"):
+        (full / name).symlink_to("/dev/full")
+    with pytest.raises(
+        StorageError, match=r"features cannot be kept in .*, 33 bytes a row: make room, or name"
+    ):
+        list(ScratchExamples(given, full, "sgd").batches([0, 1500]))
+    with pytest.raises(
+        StorageError, match=r"released labels cannot be written to .*, 5 bytes each: make room"
+    ):
+        LabelStream.of([(np.arange(1500), given.y)], 1500, full)
+
+
+def peak_of_training(users: int, folder: Path) -> int:
+    """The most bytes of arrays that training holds, but for a few numbers a cluster."""
+    x, y, cluster = drawn(users, 2)
+    (folder / "scratch").mkdir(parents=True)
+    written(folder, x, y, cluster, ())
+    del x
+    tracemalloc.start()
+    stored = stored_examples.of_users(str(folder), cluster="site")
+    pairs = ((np.arange(low, low + 1000), y[low : low + 1000]) for low in range(0, users, 1000))
+    stream = LabelStream.of(pairs, users, folder / "scratch")
+    scratch = ScratchExamples(stored, folder / "scratch", "sgd")
+
+    def released() -> Iterator[tuple[Array, Array]]:
+        cuts = passes.edges(scratch)
+        for (x, _), (rows, labels) in zip(scratch.batches(cuts), stream.batches(cuts), strict=True):
+            yield x, np.eye(2, dtype=np.int64)[labels][np.argsort(rows)]
+
+    look = Look.at(released, 2)
+    passes.train("logistic-regression", released, look, 2)
+    passes.corrected(released, channel(2, 0.1), look, look.moments)
+    counts = np.stack([np.bincount(cluster[y == each], minlength=30) for each in (0, 1)], axis=1)
+    starts = np.searchsorted(cluster, np.arange(31))
+    noise_correction.fit_bags(StreamedBags(scratch, starts, counts * 1.0, look.moments), channel(2, 0.1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_is_bounded_by_the_batch(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(passes, "BATCH", 1000)
+    monkeypatch.setattr(stored_examples, "READ", 1000)
+    monkeypatch.setattr(label_stream, "_READ", 1000)
+    monkeypatch.setattr(label_stream, "_FEW", 1000)
+    peak_of_training(2000, tmp_path / "first")  # what is imported on the way is no matter
+    assert peak_of_training(30_000, tmp_path / "many") < 30_000 * 4 * 8  # what the features alone would take
+
+
 def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
     x, y, cluster = drawn(400, 2)
     place = str(written(tmp_path / "users", x, y, cluster, ()))
@@ -403,5 +468,86 @@ def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
     apart = parquet_users.population(place, cluster="site")
     with pytest.raises(InputError, match="has 300 rows, and there are 400 users"):
         experiment.among(PeerToPeer(0.1), apart, place, examples=few, test=few, seed=1)
+    with pytest.raises(
+        InputError, match="trains classifiers, and labels of UnbiasedResponse stand for numbers"
+    ):
+        experiment.among(UnbiasedResponse(2.0), apart, place, examples=users, test=few, seed=1)
     with pytest.raises(InputError, match="nothing tests it: give --test-population"):
         experiment.among(PeerToPeer(0.1), apart, place, examples=users, seed=1)
+
+
+@dataclass(frozen=True)
+class Reading(Protocol):
+    """Users report whether the sum of their features is above 0."""
+
+    report = Message("user", "learner", "reports", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.report(y=me.x.sum(axis=1) > 0)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+
+
+@pytest.mark.parametrize(
+    "protocol", [PeerToPeer(0.1), RandomizedResponse(1.0, labels=4), Reading()], ids=repr
+)
+def test_synthetic_users_are_drawn_in_batches(protocol: Any, monkeypatch: Any) -> None:
+    how: dict[str, Any] = {"users": 3010, "features": 3, "cluster_size": 40, "seed": 2, "blocks": 3}
+    here = experiment.simulate(protocol, **how)
+    monkeypatch.setattr(experiment, "MOST_NUMBERS", 3000)
+    kept = experiment.simulate(protocol, **how, keep_features=True)
+    there = experiment.simulate(protocol, **how)
+    assert kept.population is not None
+    assert there.population is not None
+    assert (kept.population.x is None, there.population.x is None) == (False, True)
+    assert here.digest == kept.digest == there.digest
+    assert here.notes["accuracy"] == kept.notes["accuracy"]
+    mine, theirs = there.notes["accuracy"], here.notes["accuracy"]
+    test_rows = 1000  # 3000 features; in memory all 750 rows, and these are as many
+    assert there.notes["data"] == here.notes["data"]
+    assert mine["test_rows"] == theirs["test_rows"] < test_rows
+    assert mine["trained_on"] == theirs["trained_on"]
+    # scikit-learn ends at the same tolerance, not at the same place; labels of digits next to each other are close
+    for key in ("accuracy_private", "accuracy_true", "baseline"):
+        assert mine[key] == pytest.approx(theirs[key], abs=0.01)
+    assert mine["accuracy_corrected"] == theirs["accuracy_corrected"]
+
+
+def test_synthetic_examples_are_the_users(monkeypatch: Any) -> None:
+    whole = Population.synthetic(users=500, labels=5, features=3, shares=[0.4, 0.3, 0.1, 0.1, 0.1], seed=7)
+    law = tuple(shares_of(5, [0.4, 0.3, 0.1, 0.1, 0.1], None))
+    x, y = SyntheticExamples(500, 3, law, 7).rows(123, 400)
+    assert whole.x is not None
+    assert np.array_equal(x, whole.x[123:400])
+    assert np.array_equal(y, whole.y[123:400])
+
+
+@pytest.mark.parametrize(
+    ("changed", "batches"),
+    [
+        ({}, True),
+        ({"users": 1000}, False),
+        ({"model": "none"}, True),
+        ({"model": "random-forest"}, False),
+        ({"graph": "regular:4"}, False),
+        ({"canaries": 0.1}, False),
+        ({"backend": "actors"}, False),
+        ({"keep_features": True}, False),
+        ({"protocol": DoubleResponse(0.4, "3*0;1*1|1*0;3*1")}, False),
+        ({"protocol": DoubleResponse(0.4, "3*0;1*1|1*0;3*1", truth="4*0;1*1|1*0;4*1")}, False),
+        ({"protocol": LabelProportions(20)}, False),
+        ({"protocol": MultiStage(1.0)}, False),
+        ({"protocol": UnbiasedResponse(2.0, 16, 20.0, 50.0), "model": "ridge"}, False),
+    ],
+    ids=str,
+)
+def test_features_are_kept_where_something_needs_them_together(changed: Any, batches: bool) -> None:
+    given = {
+        "protocol": PeerToPeer(0.1),
+        "users": 10**8,
+        "features": 8,
+        "model": "logistic-regression",
+    } | changed
+    assert experiment.in_batches(**given) is batches

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import parquet_users
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.rundir import parquet_columns
 
 Array = npt.NDArray[Any]
@@ -56,8 +56,8 @@ class StoredExamples:
     def batches(self, edges: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """Read the rows between neighbouring ``edges``, from 0 to all: features (n, d), float64, and labels (n,).
 
-        Raises InputError for values that are missing, not finite or no labels, and for a file that is gone or was
-        changed.
+        Raises InputError for values that are missing, not finite or no labels, and StorageError for a file that is gone
+        or was changed.
         """
         pieces, first = self._pieces(), 0
         held: list[tuple[Array, Array]] = []
@@ -91,7 +91,7 @@ class StoredExamples:
                         yield self._piece(name, row, part)
                         row += part.num_rows
         except (OSError, ArrowInvalid) as error:
-            raise InputError(
+            raise StorageError(
                 f"examples {self.place!r} cannot be read while a model is trained ({error}): files must stay as they "
                 "are until the run is saved; put them back, and go on with --resume"
             ) from error
@@ -99,9 +99,9 @@ class StoredExamples:
     def _check_unchanged(self, name: str, rows: int, file: Any) -> None:
         here = set(file.schema_arrow.names)
         if file.metadata.num_rows != rows or not here >= {*self.features, self.label}:
-            raise InputError(
+            raise StorageError(
                 f"{name!r} was changed while the run was under way: it has {file.metadata.num_rows:,} rows, and had "
-                f"{rows:,}; put it back, or run again"
+                f"{rows:,}; put it back, and go on with --resume"
             )
 
     def _piece(self, name: str, row: int, part: Any) -> tuple[Array, Array]:

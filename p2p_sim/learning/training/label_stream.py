@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import StorageError
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ class LabelStream:
     def of(cls, pairs: Iterable[tuple[Array, Array]], users: int, folder: Path) -> LabelStream:
         """Write rows of users (m,), from 0 to ``users`` - 1 in any order, and their labels (m,) to a scratch folder.
 
-        Of the users at most 256th, or a million if that is more, are sorted in memory at a time.  Raises InputError if
+        A 256th of the users, or a million if that is more, are sorted in memory at a time.  Raises StorageError if
         there is no room.
         """
         width = max(_FEW, -(-users // _MOST))
@@ -48,7 +48,7 @@ class LabelStream:
                     _sorted(np.fromfile(part, _RECORD)).tofile(whole)
                     part.unlink()
         except OSError as error:
-            raise InputError(
+            raise StorageError(
                 f"released labels cannot be written to {str(folder)!r} ({error.strerror or error}), {_RECORD.itemsize} "
                 "bytes each: make room, or name another folder by the variable TMPDIR"
             ) from error

@@ -172,10 +172,15 @@ class _Classifier:
         return of_classifier(self.classifier, (x - self.moments.mean) / self.moments.scale, self.classes)
 
 
+def learns_in_batches(model: str) -> bool:
+    """Return whether a model learns in batches."""
+    classifier = models.make(model)[-1]
+    return _is_logistic(classifier) or hasattr(classifier, "partial_fit")
+
+
 def check(model: str) -> None:
     """Raise InputError unless a model learns in batches."""
-    classifier = models.make(model)[-1]
-    if not _is_logistic(classifier) and not hasattr(classifier, "partial_fit"):
+    if not learns_in_batches(model):
         raise InputError(
             f"model {model!r} needs all rows in memory, and users in Parquet files are read in batches: choose "
             "logistic-regression, or one with partial_fit, such as sgd, perceptron or gaussian-nb"

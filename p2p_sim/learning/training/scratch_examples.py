@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import StorageError
 from p2p_sim.learning.training.passes import Examples
 
 Array = npt.NDArray[Any]
@@ -75,7 +75,7 @@ class ScratchExamples:
                     np.ascontiguousarray(x, np.float64).tofile(xs)
                     y.astype(np.uint8, copy=False).tofile(ys)
                 except OSError as error:
-                    raise InputError(
+                    raise StorageError(
                         f"features cannot be kept in {str(self._x.parent)!r} ({error.strerror or error}), {row} bytes "
                         "a row: make room, or name another folder by the variable TMPDIR"
                     ) from error
