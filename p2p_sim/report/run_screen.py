@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.report import privacy_table, run_summary
 from p2p_sim.report.figure_text import bound_text, bracket_text
-from p2p_sim.report.terminal import nbytes, table
+from p2p_sim.report.terminal import WIDTH, folded, nbytes, table
 
-WIDTH = 100
-"""No line is wider, but one whose single word is."""
-
-_INDENT = " " * 12
+_INDENT = 12
 _SHOWN = ("balanced_accuracy", "auc", "log_loss")
 _PROVEN = ("exact", "upper")
 _GUESSES = (
@@ -42,7 +38,12 @@ def as_text(result: Mapping[str, Any]) -> str:
             entry("More", f"with --verbose, or in one page: p2p-sim report {result['directory']}"),
         ],
     ]
-    return "\n\n".join("\n".join(folded(block)) for block in blocks if block) + "\n"
+    lines = [[part for each in block for part in _narrow(each)] for block in blocks if block]
+    return "\n\n".join("\n".join(block) for block in lines) + "\n"
+
+
+def _narrow(text: str) -> list[str]:
+    return [part for line in text.split("\n") for part in folded(line, _INDENT)]
 
 
 def _parameters(result: Mapping[str, Any]) -> str:
@@ -53,16 +54,6 @@ def _parameters(result: Mapping[str, Any]) -> str:
         place.append(f"{name} = {'none' if value == '' else value}")
     parts = [", ".join(given), f"by default {', '.join(unsaid)}" if unsaid else ""]
     return "; ".join(part for part in parts if part) or "none"
-
-
-def folded(lines: Iterable[str]) -> list[str]:
-    """Return lines, wide ones in several, of which the further ones are indented."""
-    found = []
-    for line in (part for each in lines for part in each.split("\n")):
-        found += textwrap.wrap(
-            line, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
-        )
-    return found
 
 
 def _learnt(result: Mapping[str, Any]) -> list[str]:

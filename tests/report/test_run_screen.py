@@ -8,7 +8,7 @@ import math
 import pytest
 
 import p2p_sim
-from p2p_sim.report import privacy_table, run_screen, run_summary
+from p2p_sim.report import privacy_table, run_screen, run_summary, terminal
 from tests.contract.cases import PROTOCOLS, people_of
 
 
@@ -27,7 +27,7 @@ def test_no_line_is_wide_and_every_view_has_one(name):
     protocol = PROTOCOLS[name]
     told = document(protocol)
     text = run_screen.as_text(told)
-    assert max(map(len, text.splitlines())) <= run_screen.WIDTH
+    assert max(map(len, text.splitlines())) <= terminal.WIDTH
     if "refused for every view" not in text:
         for row in told["privacy"]["views"]:
             assert any(line.startswith(f"{row['view']} ") for line in text.splitlines()), row["view"]
@@ -94,5 +94,5 @@ def test_nobody_guesses_more_labels_right_than_is_said(epsilon):
 
 def test_a_reason_too_long_for_its_line_ends_early():
     wide = run_screen._clipped("\n".join(["short", "word " * 40]))
-    assert [len(line) <= run_screen.WIDTH for line in wide.splitlines()] == [True, True]
+    assert [len(line) <= terminal.WIDTH for line in wide.splitlines()] == [True, True]
     assert wide.endswith("word ...")
