@@ -207,13 +207,11 @@ def _fit_predict(
     from sklearn.exceptions import ConvergenceWarning
 
     classifier = make(model)
-    values = np.unique(y)
-    if len(values) < 2:
-        only = values[0] if len(values) else majority.y[0]
-        text = f"{'one class' if len(values) else 'no label'} among the {which} labels"
-        why = "" if len(values) else ", the majority of the true ones"
-        notes.append(f"{text}: a constant classifier, {only}{why}")
-        return constant(only, shares(y, _classes(majority)), len(x_test)) if len(values) else majority
+    if len(np.unique(y)) < 2:
+        counts = np.bincount(y.astype(np.int64), minlength=_classes(majority))
+        note, predicted = of_one_class(counts, majority.repeated(len(x_test)), which)
+        notes.append(note)
+        return predicted
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -235,6 +233,19 @@ def _fit_predict(
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return predicted
+
+
+def of_one_class(counts: Array, majority: Predicted, which: str) -> tuple[str, Predicted]:
+    """Return what labels predict that are all alike, or none, and a note of it.
+
+    ``counts`` (k,): how many labels of each value; ``majority``: what is predicted without labels.
+    """
+    total = int(counts.sum())
+    only = majority.y.dtype.type(counts.argmax()) if total else majority.y[0]
+    text = f"{'one class' if total else 'no label'} among the {which} labels: a constant classifier, {only}"
+    if not total:
+        return f"{text}, the majority of the true ones", majority
+    return text, constant(only, counts / total, len(majority.y))
 
 
 def _classes(predicted: Predicted) -> int:
