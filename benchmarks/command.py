@@ -9,14 +9,10 @@ imports numpy alone, or, for a run, draws the same users, does Algorithm 2 in pl
 from __future__ import annotations
 
 import json
-import os
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +21,7 @@ import numpy as np
 import p2p_sim
 from benchmarks import floor, measure
 from benchmarks.command_line import command_line
-from benchmarks.measure import Cost
+from benchmarks.measure import command_cost
 from p2p_sim.core.population import Population
 
 Progress = Callable[[str, int, int], None]
@@ -89,8 +85,8 @@ def _beside_floor(
     case: str, users: int, ours: list[str], plain: list[str], folder: Path, repeat: int, most: float
 ) -> Row:
     """Measure a command and its floor in turn."""
-    _cost(ours, folder)  # the first may compile what it imports
-    pairs = [(_cost(ours, folder), _cost(plain, folder)) for _ in range(repeat)]
+    command_cost(ours, folder)  # the first may compile what it imports
+    pairs = [(command_cost(ours, folder), command_cost(plain, folder)) for _ in range(repeat)]
     figures = {
         "cpu": statistics.median(one.cpu for one, _ in pairs),
         "wall": statistics.median(one.wall for one, _ in pairs),
@@ -107,7 +103,7 @@ def _threads(users: int, folder: Path, repeat: int) -> Row:
     for _ in range(repeat):
         costs = []
         for threads in (2, 1):
-            costs.append(_cost([*_run(users), "--threads", str(threads)], folder))
+            costs.append(command_cost([*_run(users), "--threads", str(threads)], folder))
             digests.add(json.loads((folder / "run" / "run.json").read_text())["digest"])
         pairs.append(costs)
     figures = {
@@ -132,20 +128,6 @@ def _our(*words: str) -> list[str]:
 
 def _run(users: int) -> list[str]:
     return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(SEED), "--out", "run", "--force")
-
-
-def _cost(command: Sequence[str], folder: Path) -> Cost:
-    """Run a command in a folder until it ends; return its CPU seconds, with those of its own children, and wall."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(measure.ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles what it imports
-    done = subprocess.run(
-        list(command), cwd=folder, capture_output=True, text=True, check=False, env=environment
-    )
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr}")
-    return Cost(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall)
 
 
 def plainly(users: int, folder: Path) -> None:

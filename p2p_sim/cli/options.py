@@ -188,7 +188,12 @@ def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     names = ["label", "positive", "cluster_column", "clusters", "test", *more]
     if getattr(command, "population", None) is not None:
         names = [name for name in names if name not in ("label", "cluster_column")]
-    for name in (*set_options(command, *names), *command.given_of_tables()) if command.data is None else ():
+        tables = [
+            name for name in command.given_of_tables() if name != "drop"
+        ]  # drops features of these users
+    else:
+        tables = command.given_of_tables()
+    for name in (*set_options(command, *names), *tables) if command.data is None else ():
         raise InputError(f"{option(name)} needs --data, which is missing: leave it out")
     command.reading()
     if command.cluster_column is not None and command.clusters is not None:

@@ -52,10 +52,19 @@ class Range:
 RANGES = {
     "alpha": Range(0.5, 1e-12),
     "theta": Range(1e-4, 1.0),
+    "lam": Range(1.0, 0.0, spread=False),
     "epsilon": Range(0.0, 100.0, spread=False),
     "cluster_size": Range(1e8, 1, whole=True),
 }
 """Parameters of which it is known where to look, by name."""
+
+
+class UnreachableError(InputError):
+    """That no value in range keeps a promise.  ``best``: the least epsilon, in nats; ``at``: the value that has it."""
+
+    def __init__(self, text: str, best: float, at: float):
+        super().__init__(text)
+        self.best, self.at = best, at
 
 
 @dataclass(frozen=True)
@@ -241,11 +250,13 @@ class _Solver:
     def _keeps(self, **other: Any) -> Callable[[float], bool]:
         return lambda value: _keeps(self.account(value, **other), self.epsilon, self.delta)
 
-    def _unreachable(self) -> InputError:
+    def _unreachable(self) -> UnreachableError:
         best = self.account(self.where.private).epsilon_bracket(self.delta).upper
-        return InputError(
+        return UnreachableError(
             f"no {self.vary} keeps epsilon = {self.epsilon:g} at delta = {self.delta:g} for view {self.view!r}: the "
-            f"best that can be reached is epsilon = {best:.6g}; allow more, or change another parameter"
+            f"best that can be reached is epsilon = {best:.6g}; allow more, or change another parameter",
+            best,
+            self.where.read(self.where.private),
         )
 
 

@@ -57,17 +57,17 @@ def _parameters(result: Mapping[str, Any]) -> str:
 
 
 def _learnt(result: Mapping[str, Any]) -> list[str]:
-    accuracy = result["accuracy"]
+    accuracy, rare = result["accuracy"], (result["data"] or {}).get("utility") == "auc"
+    if result.get("regression"):
+        return run_summary.errors_lines(result["regression"])
     if accuracy is None:
         return run_summary.released_text(result["released"])
-    names = list(run_summary.METRICS)
-    columns = [0, 1, *(2 + names.index(name) for name in _SHOWN)]
-    head = [f"What was learnt, by {accuracy['model']}", "test accuracy", *run_summary.METRICS.values()]
-    rows = [[row[i] for i in columns] for row in run_summary.accuracy_rows(accuracy)]
+    metrics = {name: run_summary.METRICS[name] for name in _SHOWN} | (run_summary.WEIGHTED if rare else {})
+    head = [f"What was learnt, by {accuracy['model']}", "test accuracy", *metrics.values()]
     note = (
         [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
     )
-    return [table([head[i] for i in columns], rows), *note]
+    return [table(head, run_summary.accuracy_rows(accuracy, metrics)), *note]
 
 
 def _cost(result: Mapping[str, Any]) -> list[str]:

@@ -266,6 +266,18 @@ sys.exit(f"imported {sorted(heavy)}" if heavy else status)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_small_run_loads_no_more_than_it_accounts_and_writes_with(tmp_path):
+    code = f"""
+import sys
+from p2p_sim import cli
+status = cli.main(["run", "peer-to-peer", "--users", "1000", "--out", {str(tmp_path / "run")!r}])
+heavy = {{"sklearn", "pandas", "ray", "numba", "networkx", "scipy.optimize", "scipy.stats"}} & set(sys.modules)
+sys.exit(f"imported {{sorted(heavy)}}" if heavy else status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_a_program_of_its_own(tmp_path):
     done = subprocess.run(

@@ -28,6 +28,7 @@ LAYERS = [
     {"report"},
     {"evaluate", "testing"},
     {"sweep"},
+    {"comparison"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
