@@ -62,7 +62,9 @@ def _learnt(result: Mapping[str, Any]) -> list[str]:
         return run_summary.errors_lines(result["regression"])
     if accuracy is None:
         return run_summary.released_text(result["released"])
-    metrics = {name: run_summary.METRICS[name] for name in _SHOWN} | (run_summary.WEIGHTED if rare else {})
+    metrics = {name: run_summary.METRICS[name] for name in _SHOWN}
+    if rare:
+        metrics = {name: text for name, text in metrics.items() if name != "log_loss"} | run_summary.WEIGHTED
     head = [f"What was learnt, by {accuracy['model']}", "test accuracy", *metrics.values()]
     note = (
         [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
