@@ -89,7 +89,11 @@ class RunCommand(TableOptions):
     clusters: Clusters = None
     test: Test = None
     model: Annotated[
-        str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
+        str | None,
+        text(
+            REAL_DATA,
+            "A scikit-learn classifier, default logistic-regression; of numbers a regressor, default ridge; or none.",
+        ),
     ] = None
     canaries: Annotated[
         float | None,
@@ -214,7 +218,7 @@ class RunCommand(TableOptions):
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered)
-        self._check()
+        self._check(chosen.protocol)
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
@@ -387,7 +391,7 @@ class RunCommand(TableOptions):
         assert self.population is not None
         return parquet_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
 
-    def _check(self) -> None:
+    def _check(self, protocol: Protocol) -> None:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
         from p2p_sim.backends import ray_probe
@@ -412,7 +416,7 @@ class RunCommand(TableOptions):
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:
             numbers_of("--shares", self.shares)
-        self._check_model()
+        self._check_model(protocol)
         backends.Settings(
             self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
         )
@@ -428,7 +432,7 @@ class RunCommand(TableOptions):
         if self.address is not None:
             ray_probe.probe(self.address)
 
-    def _check_model(self) -> None:
+    def _check_model(self, protocol: Protocol) -> None:
         """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
 
         What that model imports is then found, and noted for a run that goes on.
@@ -436,9 +440,7 @@ class RunCommand(TableOptions):
         from p2p_sim.learning import experiment, planted_canaries
 
         if self.model is not None and ":" in self.model:
-            from p2p_sim.learning.training import models
-
             with terminal.stdout_to_stderr():  # modules that are imported may print
-                models.make(self.model)
+                experiment.model_for(protocol, self.model)
         has_features = self.data is not None or bool(self.features)
         planted_canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

@@ -13,7 +13,7 @@ from p2p_sim.core.protocol import Protocol
 ATTACKED = 1
 """Seeds whose runs are attacked too: an attack's interval is of users, of whom one run has many."""
 
-PICTURED = 2
+PICTURED = 1
 """Seeds of the runs at other epsilons."""
 
 

@@ -104,6 +104,7 @@ def document(
         "peak_memory": peak,
         "released": notes.get("released"),
         "accuracy": notes.get("accuracy"),
+        **({"regression": notes["regression"]} if notes.get("regression") else {}),
         "digest": run.digest,
         "directory": str(directory),
         "privacy": notes.get("privacy"),
@@ -173,7 +174,9 @@ def _data(result: Mapping[str, Any]) -> str:
     if "label" not in data:
         return f"{data['name']}, {data['source']}"
     classes = data["classes"]
-    if data["positive"] is None:
+    if "range" in data:
+        meaning = _numbers(data)
+    elif data["positive"] is None:
         shown = ", ".join(classes[:12]) + (f" and {len(classes) - 12} more" if len(classes) > 12 else "")
         meaning = f"{len(classes)} classes, {shown}"
     else:
@@ -181,7 +184,20 @@ def _data(result: Mapping[str, Any]) -> str:
     size = f"{data['rows']:,} rows, {data['features']:,} features"
     size += f" ({data['left_out']:,} rows with missing values left out)" if data.get("left_out") else ""
     label = f"label {data['label']}: {meaning}{_classes_from(data)}"
-    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}{label}"
+    warned = "".join(f"\n{'':{_WIDTH}}warning: {each}" for each in data.get("warnings", ()))
+    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}{label}{warned}"
+
+
+def _numbers(data: Mapping[str, Any]) -> str:
+    """Say in which public range numbers are taken, to how many they are rounded, and how many were clipped."""
+    low, high = data["range"]
+    clipped = (
+        f"; {data['clipped']:,} of {data['rows']:,} lie outside and were clipped" if data["clipped"] else ""
+    )
+    return (
+        f"numbers from {low:g} to {high:g}, which is taken as public, rounded to {len(data['classes'])} of them"
+        f"{clipped}"
+    )
 
 
 def _classes_from(data: Mapping[str, Any]) -> str:
@@ -258,6 +274,8 @@ def _peak(peak: Mapping[str, Any]) -> str:
 
 def _released(result: Mapping[str, Any]) -> list[str]:
     accuracy, released = result["accuracy"], result["released"]
+    if result.get("regression"):
+        return _errors(result["regression"])
     if accuracy is not None:
         released_as = f"{accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released"
         named = [
@@ -266,16 +284,43 @@ def _released(result: Mapping[str, Any]) -> list[str]:
             (f"trained on the {accuracy['of']:,} true labels", "accuracy_true"),
             ("always the true labels' majority", "baseline"),
         ]
-        rows = [_model(accuracy, name, key) for name, key in named if accuracy.get(key) is not None]
-        text = table([f"Test accuracy, {accuracy['model']}", "", *METRICS.values()], rows)
+        metrics = METRICS | (WEIGHTED if result["data"].get("utility") == "auc" else {})
+        rows = [_model(accuracy, name, key, metrics) for name, key in named if accuracy.get(key) is not None]
+        text = table([f"Test accuracy, {accuracy['model']}", "", *metrics.values()], rows)
         return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]
     if released is None:
         return [_entry("Released", "no labels: the learner of this protocol returns something else")]
     share = released["positive_share"]
     positive = "" if share is None else f", {_percent(share)} of them {positive_word(released)}"
     bags = f" in {released['bags']:,} bags" if "bags" in released else ""
-    line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
+    what = "numbers" if released.get("numbers") else "labels"
+    line = _entry("Released", f"{released['labels']:,} {what}{bags}{positive}")
     return [line, *(f"note: {released[why]}" for why in ("refused", "untrained") if released.get(why))]
+
+
+def _errors(found: Mapping[str, Any]) -> list[str]:
+    """Return the test errors of models of numbers, as a table and a note."""
+    named = [
+        (f"trained on the {found['trained_on']:,} numbers released", "released"),
+        (f"trained on the {found['of']:,} true numbers", "true"),
+        ("always the true numbers' mean", "constant"),
+    ]
+    rows = [[name, *errors_of(found, key)] for name, key in named]
+    text = table([f"Test errors, {found['model']}", *ERRORS.values()], rows)
+    return [text, f"note: {found['note']}"] if found["note"] else [text]
+
+
+def errors_of(regression: Mapping[str, Any], key: str) -> list[str]:
+    """Return the errors of the model of numbers ``key`` as text, "-" where one is not defined."""
+    errors = regression["errors"][key]
+    shown = {"r2": "{:.3f}".format}
+    return [
+        "-" if errors[name] is None else shown.get(name, "{:.4g}".format)(errors[name]) for name in ERRORS
+    ]
+
+
+ERRORS = {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+"""Errors of models of numbers, by their names in the document, with what stands above their columns."""
 
 
 def positive_word(released: Mapping[str, Any]) -> str:
@@ -289,18 +334,21 @@ METRICS = {
 }  # fmt: skip
 """Metrics beside accuracy, by their names in the document, with what stands above their columns."""
 
+WEIGHTED = {"average_precision": "avg. precision"}
+"""One more, where a class is rare."""
 
-def metrics_of(accuracy: Mapping[str, Any], key: str) -> list[str]:
+
+def metrics_of(accuracy: Mapping[str, Any], key: str, metrics: Mapping[str, str] = METRICS) -> list[str]:
     """Return the metrics of the model with the accuracy ``key`` as text, "-" where there is none."""
     found = (accuracy.get("metrics") or {}).get(key) or {}
     shown = {"balanced_accuracy": _percent, "rarest_recall": _percent}
     return [
-        "-" if found.get(name) is None else shown.get(name, "{:.3f}".format)(found[name]) for name in METRICS
+        "-" if found.get(name) is None else shown.get(name, "{:.3f}".format)(found[name]) for name in metrics
     ]
 
 
-def _model(accuracy: Mapping[str, Any], name: str, key: str) -> list[str]:
-    return [name, _percent(accuracy[key]), *metrics_of(accuracy, key)]
+def _model(accuracy: Mapping[str, Any], name: str, key: str, metrics: Mapping[str, str]) -> list[str]:
+    return [name, _percent(accuracy[key]), *metrics_of(accuracy, key, metrics)]
 
 
 def _percent(share: float) -> str:

@@ -74,7 +74,7 @@ class Maker:
             among = _options(settings, "clusters", "test", "split_seed")
             learned = experiment.learn(protocol, data, **among, **how, progress=False)
             done, held_out = learned.run, learned.examples.held_out()
-        model = settings.get("model", experiment.DEFAULT_MODEL)
+        model = experiment.model_for(protocol, settings.get("model"))
         key = _clusters_of(run)
         if key not in self._privacy:
             if len(self._privacy) >= _FIGURES:

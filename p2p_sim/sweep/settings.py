@@ -136,7 +136,7 @@ def _check_model(name: str) -> None:
     from p2p_sim.learning.training import models
 
     if name != experiment.NO_MODEL:
-        models.make(name)
+        models.check(name)
 
 
 def _check_crypto(name: str) -> None:
