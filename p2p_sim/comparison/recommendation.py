@@ -205,7 +205,7 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
         found.append(f"its difference in utility from {names} is smaller than the error bars")
     tests, utility = taken.get("test_rows"), float(taken["utility"])
     rest = [row for row in useful if row is not taken and row not in others]
-    if tests and rest:
+    if tests and rest and taken["metric"] == "accuracy":
         error = 1.96 * math.sqrt(2 * utility * (1 - utility) / tests)
         near = [str(row["protocol"]) for row in rest if abs(utility - row["utility"]) < error]
         if near:
@@ -314,13 +314,18 @@ def _nothing(
 def _of_no_use(fit: Sequence[Row]) -> str:
     best = max(fit, key=lambda row: float(row["utility"]))
     bound = {str(row["bound_by"]) for row in fit if row["bound_by"]}
-    guessing = f"{100 * best['utility[constant]']:.2f} %"
+    guessing = shown(best["utility[constant]"], None, str(best["metric"]))
     return (
-        f"nothing that fits learns more than always guessing the most frequent label does ({guessing}): the best is "
+        f"nothing that fits learns more than always guessing the same does ({guessing}): the best is "
         f"{best['protocol']} with {_percent(best)}; allow {' or '.join(sorted(bound))} more"
     )
 
 
+def shown(value: float, half: float | None, metric: str) -> str:
+    """Return a utility with its error bar: a share in percent, R² as it is."""
+    scale, digits, unit = (1, 4, "") if metric == "r2" else (100, 2, " %")
+    return f"{scale * value:.{digits}f}" + ("" if half is None else f" ± {scale * half:.{digits}f}") + unit
+
+
 def _percent(row: Row) -> str:
-    half = row.get("utility_error")
-    return f"{100 * row['utility']:.2f}" + ("" if half is None else f" ± {100 * half:.2f}") + " %"
+    return shown(row["utility"], row.get("utility_error"), str(row["metric"]))

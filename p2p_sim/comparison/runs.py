@@ -62,7 +62,7 @@ def protocol_of(each: Calibrated) -> Protocol:
 
 def _looked_at(question: Question, people: People) -> dict[str, Any]:
     found: dict[str, Any] = {"costs": True}
-    if people.labels.features == 0:
+    if people.features == 0:
         found["eta"] = "prior"
     elif "users" in question.people:
         found["eta"] = "true"

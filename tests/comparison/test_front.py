@@ -24,7 +24,8 @@ def made_up(number: int, **other: Any) -> dict[str, Any]:
         "protocol": f"p{number}", "status": "fits", "parameter": "epsilon", "value": 1.0, "bound_by": "learner",
         "utility": 0.9, "utility_error": 0.01, "utility[constant]": 0.5, "seeds": 5, "test_rows": 10**6,
         "basis[learner]": "exact", "basis[user]": "exact", "worst_party": "learner", "attack_basis": "exact",
-        "advantage_lower": 0.0, "advantage_upper": 0.0, "messages[a user]": 1.0, "note": "", "trust": "nobody",
+        "advantage_lower": 0.0, "advantage_upper": 0.0, "messages[a user]": 1.0, "note": "",
+        "trust": "nobody", "metric": "accuracy",
         **dict.fromkeys(NAMES, 1.0),
     }  # fmt: skip
     return {**row, **other}
