@@ -11,7 +11,6 @@ from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.front import COSTS
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
-from p2p_sim.core.summary import counted
 from p2p_sim.sweep.summary import CONFIDENCE, interval
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
@@ -176,7 +175,7 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
     if len(useful) == 1:
         told.append(f"it alone fits and learns more than guessing does: {shown}")
     elif taken is best:
-        told.append(f"it has the best utility, {shown}, of {counted(len(useful), 'protocol')} that fit")
+        told.append(f"it has the best utility, {shown}, of {len(useful)} that fit and surely learn")
     else:
         told.append(
             f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
