@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2p_sim.comparison import calibrations, candidates, front, recommendation, runs, table
 from p2p_sim.comparison.calibrations import Calibrated
-from p2p_sim.comparison.question import MOST_USERS, People, Question, people_of
+from p2p_sim.comparison.question import People, Question, people_of
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
@@ -187,7 +187,7 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
         found += data_warnings.data_warnings(_examples(question, people.data, first))
     if people.sampled:
         found.append(
-            f"utility, attack and costs are of runs among {MOST_USERS:,} of the {people.users:,} users; what views "
+            f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
             "learn is of all"
         )
     if people.features == 0:

@@ -24,7 +24,8 @@ MOST_USERS = 100_000
 """Users of the runs: among more, they are a sample.  What views learn is always of all."""
 
 SEEDS = 5
-PEOPLE = sweep_settings.DATA | sweep_settings.DATA_LISTS | sweep_settings.USERS | {"model": str}
+_OF_USERS = sweep_settings.USERS | sweep_settings.USERS_LISTS
+PEOPLE = sweep_settings.DATA | sweep_settings.DATA_LISTS | _OF_USERS | {"model": str}
 """What can be said of the people, by the names of a sweep."""
 
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h)?")
@@ -69,14 +70,14 @@ class Question:
 class People:
     """Who there is: their ``labels``, ``features`` and number of ``users``, and settings of the runs ``among`` them.
 
-    ``sampled``: whether the runs are among some of them only.  ``data``: their examples; None of synthetic users.
+    ``sampled``: among how many of them the runs are; 0: among all.  ``data``: their examples; None of synthetic users.
     """
 
     labels: LabelKind
     features: int
     users: int
     among: Mapping[str, Any]
-    sampled: bool
+    sampled: int
     data: Dataset | None = None
 
 
@@ -158,12 +159,12 @@ def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Pe
         else round(len(data.y) * (1 - asked.get("test", experiment.TEST_SHARE)))
     )
     if users <= MOST_USERS:
-        return People(labels, features, users, {}, False, data)
+        return People(labels, features, users, {}, 0, data)
     among: dict[str, Any] = {"test": 1 - MOST_USERS / len(data.y)}
     if data.cluster is None:
         clusters = asked.get("clusters", experiment.default_clusters(users))
         among["clusters"] = max(1, round(clusters * MOST_USERS / users))  # as large as they are among all
-    return People(labels, features, users, among, True, data)
+    return People(labels, features, users, among, MOST_USERS, data)
 
 
 def _synthetic(asked: Mapping[str, Any]) -> People:
@@ -172,7 +173,7 @@ def _synthetic(asked: Mapping[str, Any]) -> People:
     labels = LabelKind(BINARY if count == 2 else CLASSES, "y", count)
     users = asked["users"]
     among = {"users": MOST_USERS} if users > MOST_USERS else {}
-    return People(labels, asked.get("features", 0), users, among, bool(among))
+    return People(labels, asked.get("features", 0), users, among, MOST_USERS if among else 0)
 
 
 def _read(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Dataset:

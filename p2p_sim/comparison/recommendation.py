@@ -19,6 +19,9 @@ _LARGE = 1.05
 
 _MOST_RELAXED = 3
 
+_ENOUGH = 3
+"""Seeds whose error bar says something: that of two is thirteen times as wide as their mean is off."""
+
 
 @dataclass(frozen=True)
 class Relaxation:
@@ -141,8 +144,9 @@ def _order(row: Row) -> tuple[float, float]:
 
 
 def _useful(row: Row) -> bool:
-    """Whether a row surely learns more than always guessing the most frequent label does."""
+    """Whether a row learns more than always guessing the same does: by its error bar, where three seeds give one."""
     constant, half = row.get("utility[constant]"), row.get("utility_error") or 0.0
+    half = half if row["seeds"] >= _ENOUGH else 0.0
     return constant is None or row["utility"] - half > constant
 
 
@@ -175,7 +179,7 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
     if len(useful) == 1:
         told.append(f"it alone fits and learns more than guessing does: {shown}")
     elif taken is best:
-        told.append(f"it has the best utility, {shown}, of {len(useful)} that fit and surely learn")
+        told.append(f"it has the best utility, {shown}, of {len(useful)} that fit and learn")
     else:
         told.append(
             f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
