@@ -112,7 +112,6 @@ class CompareCommand(TableOptions):
         str | None,
         text(
             OUTPUT,
-            REAL_DATA,
             "Folder, with report.html; given again, it goes on.  Default comparisons/NAME, no report.",
             "FOLDER",
         ),
