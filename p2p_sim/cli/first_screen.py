@@ -15,7 +15,6 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("compare --data my.csv --label clicked --target epsilon=1", "which protocol, and why"),
         ("mechanisms", "the protocols there are"),
         ("data my.csv", "what is understood of a file"),
-        ("compare --data my.csv --target view=learner,epsilon=1,delta=1e-6", "which one?"),
         ("account peer-to-peer --alpha 0.1 --cluster-size 200", "what each party learns"),
         ("calibrate peer-to-peer --vary alpha --view user --epsilon 1 --cluster-size 200", ""),
     ),

@@ -216,8 +216,8 @@ def _protocol(value: Any, where: str) -> Any:
             "PeerToPeer(alpha=0.1)"
         )
     kind = type(value)
-    known = kind in catalogue.everything()  # to look for a class of one's own takes seconds
-    if not known and not _importable(kind):
+    named = kind in catalogue.everything()  # to look for a class of one's own takes seconds
+    if not named and not _importable(kind):
         raise InputError(
             f"{where}: {PROTOCOL} = {value!r}: other processes cannot import {kind.__name__}: put it into a module, a "
             "file of its own beside this one"
