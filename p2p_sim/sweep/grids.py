@@ -223,7 +223,7 @@ def _protocol(value: Any, where: str) -> Any:
             "file of its own beside this one"
         )
     check_kept(value.parameters())
-    name = kind.command_name() if known else catalogue.class_name(kind)
+    name = kind.command_name() if named else catalogue.class_name(kind)
     return {"name": name, "parameters": {key: to_json(each) for key, each in value.parameters().items()}}
 
 
