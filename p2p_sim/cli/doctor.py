@@ -89,10 +89,8 @@ def _packages() -> Iterator[Finding]:
     """Look at Python and at all packages that this one needs, in the versions that it asks for."""
     from packaging.requirements import InvalidRequirement, Requirement
 
-    import p2p_sim
-
     yield Finding("Python", "ok", f"{sys.version.split()[0]} in {sys.prefix}")
-    yield Finding("p2p-sim", "ok", f"{_own_version()}from {Path(p2p_sim.__file__).parent}")
+    yield Finding("p2p-sim", "ok", f"{_own_version()}from {Path(__file__).parents[1]}")
     wrong: list[str] = []
     right: list[str] = []
     try:
