@@ -12,6 +12,7 @@ from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
+    REAL_DATA,
     REQUEST,
     SYNTHETIC,
     ClusterColumn,
@@ -72,6 +73,10 @@ class CompareCommand(TableOptions):
     protocols: Annotated[
         str | None, text(REQUEST, "Only these, or of your own, MODULE:CLASS; default all.", "A,B")
     ] = None
+    range: Annotated[
+        str | None,
+        text(REAL_DATA, "Labels are numbers, by public knowledge from LOW to HIGH.", "LOW,HIGH"),
+    ] = None
     data: Data = None
     label: Label = None
     positive: Positive = None
@@ -124,13 +129,15 @@ class CompareCommand(TableOptions):
             raise InputError(
                 "--target is missing: say what a view may learn, such as view=learner,epsilon=1,delta=1e-6"
             )
+        how: dict[str, Any] = {
+            "target": self.target,
+            "constraints": [*(self.constraint or ()), *(self.more or ())],
+            "protocols": None if self.protocols is None else comma_list(self.protocols),
+            "range": None if self.range is None else numbers_of("--range", self.range),
+            **{name: getattr(self, name) for name in ("seeds", "budget", "out", "workers", "address")},
+        }
         with Progress() as progress, terminal.stdout_to_stderr():
-            found = comparison.compare(
-                target=self.target, constraints=[*(self.constraint or ()), *(self.more or ())],
-                protocols=None if self.protocols is None else comma_list(self.protocols), seeds=self.seeds,
-                budget=self.budget, out=self.out, workers=self.workers, address=self.address, progress=progress,
-                **self._people(),
-            )  # fmt: skip
+            found = comparison.compare(progress=progress, **how, **self._people())
         sys.stdout.write(found.as_json() if as_json else str(found))
         if not as_json:
             sys.stdout.write(f"Kept in {terminal.visible(str(found.path))}\n")
@@ -138,18 +145,8 @@ class CompareCommand(TableOptions):
 
     def _people(self) -> dict[str, Any]:
         """Return what the options say of the people, by the names of a sweep."""
-        names = (
-            "data",
-            "label",
-            "cluster_column",
-            "clusters",
-            "test",
-            "model",
-            "users",
-            "cluster_size",
-            "share",
-            "features",
-        )
+        among = ("clusters", "cluster_column", "test", "cluster_size", "share", "features")
+        names = ("data", "label", "users", "model", *among)
         found = set_options(self, *names)
         for name in ("positive", "classes"):
             if getattr(self, name) is not None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -70,13 +70,19 @@ class DoctorCommand:
             document = {"problems": problems, "findings": [asdict(each) for each in findings]}
             sys.stdout.write(terminal.as_json(document))
         else:
-            rows = [(each.verdict, each.what, terminal.visible(each.found)) for each in findings]
-            advice = [f"{each.what}: {terminal.visible(each.advice)}" for each in findings if each.advice]
-            sys.stdout.write(terminal.table(("", "", "found"), rows))
-            sys.stdout.write("".join(f"\n{line}" for line in ["", *advice]) if advice else "")
-            ending = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "no problem"
-            sys.stdout.write(f"\n\n{ending}\n")
+            sys.stdout.write(_as_text(findings, problems))
         return 1 if problems else 0
+
+
+def _as_text(findings: Sequence[Finding], problems: int) -> str:
+    """Return a line for each finding, wide ones in several, then what to do."""
+    rows = [(each.verdict, each.what, terminal.visible(each.found)) for each in findings]
+    head, *lines = terminal.table(("", "", "found"), rows).split("\n")
+    found = [part for line in lines for part in terminal.folded(line, head.index("found"))]
+    advice = [f"{each.what}: {terminal.visible(each.advice)}" for each in findings if each.advice]
+    told = [part for line in advice for part in terminal.folded(line, 2)]
+    ending = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "no problem"
+    return "\n".join([head, *found, *(["", *told] if told else []), "", ending]) + "\n"
 
 
 def _packages() -> Iterator[Finding]:
@@ -84,6 +90,7 @@ def _packages() -> Iterator[Finding]:
     from packaging.requirements import InvalidRequirement, Requirement
 
     yield Finding("Python", "ok", f"{sys.version.split()[0]} in {sys.prefix}")
+    yield Finding("p2p-sim", "ok", f"{_own_version()}from {Path(__file__).parents[1]}")
     wrong: list[str] = []
     right: list[str] = []
     try:
@@ -122,6 +129,13 @@ def _packages() -> Iterator[Finding]:
             yield Finding(name, "ok", f"there, for {what}")
         elif how:
             yield Finding(name, "note", f"not there; it is for {what}", f"if you need {what}: {how}")
+
+
+def _own_version() -> str:
+    try:
+        return f"{metadata.version('p2p-sim')}, "
+    except metadata.PackageNotFoundError:  # told below
+        return ""
 
 
 def _machine() -> Iterator[Finding]:

@@ -12,6 +12,7 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("sweep grid.toml", "a grid of runs, in one table"),
     ),
     "Choose": (
+        ("compare --data my.csv --label clicked --target epsilon=1", "which protocol, and why"),
         ("mechanisms", "the protocols there are"),
         ("data my.csv", "what is understood of a file"),
         ("account peer-to-peer --alpha 0.1 --cluster-size 200", "what each party learns"),

@@ -20,6 +20,7 @@ def compare(
     constraints: Sequence[str] | Mapping[str, float] = (),
     protocols: Sequence[str] | None = None,
     seeds: int | Sequence[int] = 5,
+    range: Sequence[float] | None = None,
     budget: str | float | None = None,
     out: str | Path | None = None,
     picture: bool | None = None,
@@ -35,6 +36,7 @@ def compare(
     shares, features; as in a sweep.  ``target``: what one view may learn, "view=learner,epsilon=1,delta=1e-6", or a
     mapping, epsilon in nats.  ``constraints``: what others may learn, ["user<=2", "coalition(3)<=4"], at the same
     delta.  ``protocols``: names, or "module:Class"; None: all that are known.  ``seeds``: how many, or which.
+    ``range``: of labels that are numbers, the public least and greatest one.
     ``budget``: seconds, or text such as "10m"; what there is no time for is left out by name.  ``out``: the folder;
     where it has some of the comparison already, that is not made again; None: ``comparisons/NAME-...``.  ``picture``:
     whether protocols run at other epsilons too, for the report; None: if ``out`` is given.  ``workers``, ``address``,
@@ -51,6 +53,7 @@ def compare(
     given = people if data is None else {"data": data, **people}
     asked = question.Question(
         question.check_people(given),
+        question.range_of(range),
         promises.read(target, constraints),
         None if protocols is None else tuple(protocols),
         question.seeds_of(seeds),

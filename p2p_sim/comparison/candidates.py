@@ -9,8 +9,10 @@ from typing import Any
 from p2p_sim import catalogue
 from p2p_sim.core.columns_read import reads
 from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.label_kinds import BINARY, NUMERIC
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.learning.label_kinds import LabelKind, applicable
 from p2p_sim.privacy.calibrate import RANGES
 from p2p_sim.protocol_parameters import complete, parameters
 
@@ -19,28 +21,6 @@ GRAPH = "complete"
 
 _VARIED = ("alpha", "epsilon", "theta", "lam")
 """What is calibrated: the first of these that a protocol has."""
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What people hold.  ``count``: how many classes; ``low``, ``high``: ends of numbers, None of classes.
-
-    ``features``: how many public features each has.
-    """
-
-    count: int
-    features: int
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def numeric(self) -> bool:
-        """Whether labels are numbers."""
-        return self.low is not None
-
-    def told(self) -> str:
-        """Return what they are, in words."""
-        return "numbers" if self.numeric else "two classes" if self.count == 2 else f"{self.count} classes"
 
 
 @dataclass(frozen=True)
@@ -82,9 +62,12 @@ class Inapplicable:
     why: str
 
 
-def of(names: Sequence[str] | None, labels: Labels) -> tuple[list[Candidate], list[Inapplicable]]:
-    """Return the protocols that take some labels, and those that do not; ``names``: None means all that are known.
+def of(
+    names: Sequence[str] | None, labels: LabelKind, features: int
+) -> tuple[list[Candidate], list[Inapplicable]]:
+    """Return the protocols that take some labels, and those that do not.
 
+    ``names``: None means all that are known; ``features``: how many public ones each user has.
     Raises InputError for a name that is not known, or given twice.
     """
     if names is not None and (not names or isinstance(names, str)):
@@ -97,13 +80,13 @@ def of(names: Sequence[str] | None, labels: Labels) -> tuple[list[Candidate], li
     found, others = list[Candidate](), list[Inapplicable]()
     for name, kind in kinds.items():
         try:
-            found.append(_candidate(name, kind, labels))
+            found.append(_candidate(name, kind, labels, features))
         except (InputError, ProtocolError) as error:
             others.append(Inapplicable(name, str(error)))
     return found, others
 
 
-def _candidate(name: str, kind: type[Protocol], labels: Labels) -> Candidate:
+def _candidate(name: str, kind: type[Protocol], labels: LabelKind, features: int) -> Candidate:
     """Return a candidate; raises InputError with the reason why a protocol is none."""
     offered = parameters(kind)
     own = {each.name: each for each in offered.values()}
@@ -112,26 +95,19 @@ def _candidate(name: str, kind: type[Protocol], labels: Labels) -> Candidate:
     fixed = complete(kind, offered, given, but=vary or "")
     start = Candidate(name, kind, fixed, vary, None).made()
     needed = start.feature_count()
-    if needed is not None and needed != labels.features:
-        raise InputError(f"it needs {needed} features of each user, and there are {labels.features}")
+    if needed is not None and needed != features:
+        raise InputError(f"it needs {needed} features of each user, and there are {features}")
     return Candidate(name, kind, fixed, vary, None if start.graph_over() is None else GRAPH)
 
 
-def _of_labels(kind: type[Protocol], own: set[str], labels: Labels) -> dict[str, Any]:
+def _of_labels(kind: type[Protocol], own: set[str], labels: LabelKind) -> dict[str, Any]:
     """Return the parameters that say which labels there are; raises InputError where a protocol cannot take them."""
-    numbers = kind.numbers is not Protocol.numbers
+    why = applicable(kind, labels)
+    if why is not None:
+        raise InputError(why)
     if reads(kind, USER, "secret"):
         raise InputError("it reads a secret column of its own, not a label")
-    if numbers and not labels.numeric:
-        raise InputError(f"it is for numbers, and the labels are {labels.told()}")
-    if labels.numeric and not numbers:
-        raise InputError("it is for classes, and the labels are numbers")
-    if numbers:
-        return {"low": labels.low, "high": labels.high}
-    if labels.count == 2:
-        return {}
-    if kind.label_count is Protocol.label_count or "labels" not in own:
-        raise InputError(
-            f"it is for two classes, and there are {labels.count}: name those that count as 1, --positive A,B"
-        )
-    return {"labels": labels.count}
+    if labels.name == NUMERIC:
+        assert labels.range is not None  # no data are numeric without
+        return dict(zip(("low", "high"), labels.range, strict=True)) if {"low", "high"} <= own else {}
+    return {} if labels.name == BINARY or "labels" not in own else {"labels": labels.count}

@@ -9,19 +9,23 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2p_sim.comparison import calibrations, candidates, front, recommendation, runs, table
 from p2p_sim.comparison.calibrations import Calibrated
-from p2p_sim.comparison.question import MOST_USERS, People, Question, people_of
+from p2p_sim.comparison.question import People, Question, people_of
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import path_of
+from p2p_sim.learning import data_warnings, experiment
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
 from p2p_sim.sweep import sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
+
+if TYPE_CHECKING:
+    from p2p_sim.learning.data.datasets import Dataset
 
 COMPARISONS = "comparisons"
 """Where comparisons are kept, in the current folder, unless another place is given."""
@@ -35,8 +39,6 @@ SCALES = (0.5, 2.0, 0.25, 4.0)
 _CALIBRATING, _RUNNING, _PICTURING = 0.4, 0.8, 0.95
 """Parts of a time budget at which calibrations, runs and the picture's runs end; of a comparison without a picture runs
 end where the picture's would."""
-
-METRIC = "accuracy"
 
 
 def made(
@@ -56,11 +58,11 @@ def made(
         return None if budget is None else begin + part * budget
 
     tell("looking at the data", 0, 0)
-    people = people_of(question.people)
-    found, others = candidates.of(question.protocols, people.labels)
+    people = people_of(question.people, question.range)
+    found, others = candidates.of(question.protocols, people.labels, people.features)
     if not found:
         raise InputError(
-            f"no protocol here takes {people.labels.told()}: "
+            f"no protocol here takes {people.labels}: "
             + "; ".join(f"{each.name}: {each.why}" for each in others)
         )
     for promise in question.promises.every:
@@ -85,7 +87,8 @@ def made(
             plan = runs.planned(question, people, those, question.seeds[: runs.PICTURED], 0)
             pictured = _swept(plan, place / PICTURE, **how, until=until(_PICTURING), tell=tell)
     tell("writing the comparison", 0, 0)
-    result = _result(question, people, place, calibrated, others, swept, pictured)
+    remarks = _remarks(question, people, found[0])
+    result = _result(question, people, place, calibrated, others, swept, pictured, remarks)
     _write(result)
     return result
 
@@ -136,15 +139,16 @@ def _result(
     others: Sequence[candidates.Inapplicable],
     swept: Sequence[tuple[Calibrated, table.Trials]],
     pictured: Sequence[tuple[Calibrated, table.Trials]],
+    remarks: Sequence[str],
 ) -> Comparison:
     target = [each for each in calibrated if each.job.scale == 1]
     trials = {id(each): those for each, those in swept}
     none = table.Trials([])
     promises = question.promises
-    rows = [table.row_of(each, trials.get(id(each), none), promises, METRIC) for each in target]
+    rows = [table.row_of(each, trials.get(id(each), none), promises) for each in target]
     rows = front.marked(rows, promises)
-    utilities = {each.job.candidate.name: trials.get(id(each), none).utilities(METRIC)[1] for each in target}
-    chosen = recommendation.recommended(rows, utilities, target, promises, _remarks(question, people))
+    utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
+    chosen = recommendation.recommended(rows, utilities, target, promises, remarks)
     rows.sort(key=_order)
     rows += [table.row_without(each) for each in others]
     points = [
@@ -160,34 +164,47 @@ def _order(row: table.Row) -> tuple[int, float]:
     return last.index(row["status"]), -(row.get("utility") or 0.0)
 
 
+_OF_A_POINT = ("metric", "utility", "utility_error", "seeds", "utility[true]", "utility[constant]")
+
+
 def _point(each: Calibrated, trials: table.Trials, promises: Any) -> dict[str, Any] | None:
     """Return a point of the picture: what the target's view learns, and the utility."""
     assert each.fitted is not None
-    own = table.row_of(each, trials, each.job.promises, METRIC)
+    own = table.row_of(each, trials, each.job.promises)
     if own.get("utility") is None:
         return None
     key = promises.target.view.key
     return {
         "protocol": own["protocol"], "epsilon_nats": own[f"epsilon_nats[{key}]"], "basis": own[f"basis[{key}]"],
-        "utility": own["utility"], "utility_error": own["utility_error"], "seeds": own["seeds"],
-        "utility[true]": own["utility[true]"], "utility[constant]": own["utility[constant]"],
+        **{name: own[name] for name in _OF_A_POINT},
     }  # fmt: skip
 
 
-def _remarks(question: Question, people: People) -> list[str]:
-    """Return doubts that are of all protocols alike."""
-    found = []
+def _remarks(question: Question, people: People, first: candidates.Candidate) -> list[str]:
+    """Return doubts that are of all protocols alike; ``first``: any that takes the labels."""
+    found: list[str] = []
+    if people.data is not None:
+        found += data_warnings.data_warnings(_examples(question, people.data, first))
     if people.sampled:
         found.append(
-            f"utility, attack and costs are of runs among {MOST_USERS:,} of the {people.users:,} users; what views "
+            f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
             "learn is of all"
         )
-    if people.labels.features == 0:
+    if people.features == 0:
         found.append(
             "there are no features, so no model was trained, and nothing says how useful the labels are"
         )
     warning = delta_warning(question.promises.delta, people.users)
     return found + ([warning] if warning else [])
+
+
+def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> experiment.Examples:
+    """Return the users of a run, without k-means, and the test rows."""
+    among = {name: question.people[name] for name in ("test",) if name in question.people}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the runs say it
+        clusters = 1 if data.cluster is None else None
+        return experiment.gather(first.made(), data, clusters=clusters, **among)
 
 
 def _write(result: Comparison) -> None:

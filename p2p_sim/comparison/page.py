@@ -99,6 +99,7 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
     from p2p_sim.report.curves import COLOURS
     from p2p_sim.report.plots import Plot, legend, panels, style
 
+    axis = text.METRICS[str(points[0]["metric"])].partition(",")[0]
     series = list(dict.fromkeys(str(point["protocol"]) for point in points))
     with style():
         figure, grid = panels(1, 1, 4.6)
@@ -107,16 +108,18 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
             own = sorted(_finite(points, name), key=lambda point: float(point["epsilon_nats"]))
             if own:
                 axes.errorbar(
-                    [point["epsilon_nats"] for point in own], [100 * point["utility"] for point in own],
-                    yerr=[100 * (point["utility_error"] or 0.0) for point in own], capsize=3, lw=1.2, ms=4,
+                    [point["epsilon_nats"] for point in own], [point["utility"] for point in own],
+                    yerr=[point["utility_error"] or 0.0 for point in own], capsize=3, lw=1.2, ms=4,
                     color=COLOURS[place % len(COLOURS)], marker=_MARKS[place % len(_MARKS)],
                     linestyle=_LINES[place // len(COLOURS) % len(_LINES)], label=name,
                 )  # fmt: skip
         for key, said in (("utility[true]", "true labels"), ("utility[constant]", "guessing")):
             known = [point[key] for point in points if point[key] is not None]
             if known:
-                axes.axhline(100 * sum(known) / len(known), color="#666666", ls=(0, (1, 2)), lw=1, label=said)
-        axes.set(xlabel=f"ε of {view} (nats)", ylabel="test accuracy (%)", xscale="log", ylim=_height(points))
+                axes.axhline(sum(known) / len(known), color="#666666", ls=(0, (1, 2)), lw=1, label=said)
+        axes.set(
+            xlabel=f"ε of {view} (nats)", ylabel=f"{axis} (test rows)", xscale="log", ylim=_height(points)
+        )
         axes.set_xticks(*_ticks(points))
         axes.minorticks_off()
         axes.grid(True, alpha=0.3)
@@ -126,17 +129,15 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
         [point[name] for name in ("protocol", "epsilon_nats", "basis", "utility", "utility_error", "seeds")]
         for point in points
     ]
-    return Plot(
-        "utility", figure, f"Test accuracy over the ε of {view}, a line for each protocol", columns, rows
-    )
+    return Plot("utility", figure, f"{axis} over the ε of {view}, a line for each protocol", columns, rows)
 
 
 def _height(points: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """Return the ends of the axis of utility: error bars of two seeds may go far beyond."""
     names = ("utility", "utility[true]", "utility[constant]")
-    known = [100 * point[name] for point in points for name in names if point[name] is not None]
+    known = [point[name] for point in points for name in names if point[name] is not None]
     low, high = min(known), max(known)
-    room = max(1.0, 0.1 * (high - low))
+    room = max(0.01, 0.1 * (high - low))
     return low - room, high + room
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.comparison.candidates import Labels
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.learning import experiment
+from p2p_sim.learning.label_kinds import LabelKind, label_kind
 from p2p_sim.sweep import settings as sweep_settings
 from p2p_sim.sweep.settings import reading_of
 
@@ -23,7 +24,8 @@ MOST_USERS = 100_000
 """Users of the runs: among more, they are a sample.  What views learn is always of all."""
 
 SEEDS = 5
-PEOPLE = sweep_settings.DATA | sweep_settings.DATA_LISTS | sweep_settings.USERS | {"model": str}
+_OF_USERS = sweep_settings.USERS | sweep_settings.USERS_LISTS
+PEOPLE = sweep_settings.DATA | sweep_settings.DATA_LISTS | _OF_USERS | {"model": str}
 """What can be said of the people, by the names of a sweep."""
 
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h)?")
@@ -34,11 +36,13 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 class Question:
     """What is asked.
 
-    ``people``: settings of a sweep that say who the users are.  ``protocols``: names; None: all that are known.
+    ``people``: settings of a sweep that say who the users are.  ``range``: of labels that are numbers, the public least
+    and greatest one.  ``protocols``: names; None: all that are known.
     ``picture``: whether protocols are also run at other epsilons of the target's view.
     """
 
     people: Mapping[str, Any]
+    range: tuple[float, float] | None
     promises: Promises
     protocols: tuple[str, ...] | None
     seeds: tuple[int, ...]
@@ -48,6 +52,7 @@ class Question:
         """Return it as JSON values."""
         return {
             "people": dict(self.people),
+            "range": None if self.range is None else list(self.range),
             "promises": [[each.view.text, each.view.users, each.epsilon] for each in self.promises.every],
             "delta": self.promises.delta,
             "protocols": None if self.protocols is None else list(self.protocols),
@@ -63,15 +68,17 @@ class Question:
 
 @dataclass(frozen=True)
 class People:
-    """Who there is: their ``labels``, how many ``users`` there are, and settings of the runs ``among`` them.
+    """Who there is: their ``labels``, ``features`` and number of ``users``, and settings of the runs ``among`` them.
 
-    ``sampled``: whether the runs are among some of them only.
+    ``sampled``: among how many of them the runs are; 0: among all.  ``data``: their examples; None of synthetic users.
     """
 
-    labels: Labels
+    labels: LabelKind
+    features: int
     users: int
     among: Mapping[str, Any]
-    sampled: bool
+    sampled: int
+    data: Dataset | None = None
 
 
 def check_people(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,12 +134,24 @@ def seconds_of(given: Any) -> float | None:
     return seconds
 
 
-def people_of(asked: Mapping[str, Any]) -> People:
+def range_of(given: Any) -> tuple[float, float] | None:
+    """Return the public least and greatest number that a label can be; raises InputError."""
+    if given is None:
+        return None
+    ends = tuple(given) if isinstance(given, (list, tuple)) else ()
+    if len(ends) != 2 or not all(isinstance(end, (int, float)) for end in ends) or not ends[0] < ends[1]:
+        raise InputError(f"range = {given!r}: give the least and the greatest number that a label can be")
+    return float(ends[0]), float(ends[1])
+
+
+def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> People:
     """Look at the people: read their data once.  Raises InputError for data that cannot be read."""
     if "users" in asked:
+        if range is not None:
+            raise InputError("range is of labels in data, and the users are synthetic: leave it out")
         return _synthetic(asked)
-    data = _read(asked)
-    labels = Labels(len(data.classes), len(data.features))
+    data = _read(asked, range)
+    labels, features = label_kind(data), len(data.features)
     own_test = data.test is not None and "test" not in asked
     users = (
         len(data.y) - int(data.test.sum())
@@ -140,27 +159,26 @@ def people_of(asked: Mapping[str, Any]) -> People:
         else round(len(data.y) * (1 - asked.get("test", experiment.TEST_SHARE)))
     )
     if users <= MOST_USERS:
-        return People(labels, users, {}, False)
+        return People(labels, features, users, {}, 0, data)
     among: dict[str, Any] = {"test": 1 - MOST_USERS / len(data.y)}
     if data.cluster is None:
         clusters = asked.get("clusters", experiment.default_clusters(users))
         among["clusters"] = max(1, round(clusters * MOST_USERS / users))  # as large as they are among all
-    return People(labels, users, among, True)
+    return People(labels, features, users, among, MOST_USERS, data)
 
 
 def _synthetic(asked: Mapping[str, Any]) -> People:
     shares: Sequence[float] | None = asked.get("shares")
-    labels = Labels(2 if shares is None else len(shares), asked.get("features", 0))
+    count = 2 if shares is None else len(shares)
+    labels = LabelKind(BINARY if count == 2 else CLASSES, "y", count)
     users = asked["users"]
     among = {"users": MOST_USERS} if users > MOST_USERS else {}
-    return People(labels, users, among, bool(among))
+    return People(labels, asked.get("features", 0), users, among, MOST_USERS if among else 0)
 
 
-def _read(asked: Mapping[str, Any]) -> Dataset:
+def _read(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Dataset:
     from p2p_sim.learning.data import datasets
 
-    return datasets.load(
-        str(asked["data"]), label=asked.get("label"), positive=asked.get("positive"),
-        cluster=asked.get("cluster_column"), multiclass="positive" not in asked, numbers=False,
-        classes=asked.get("classes"), reading=reading_of(asked),
-    )  # fmt: skip
+    names = {"label": "label", "positive": "positive", "cluster_column": "cluster", "classes": "classes"}
+    said = {argument: asked[name] for name, argument in names.items() if name in asked}
+    return datasets.load_by_kind(str(asked["data"]), range=range, reading=reading_of(asked), **said)

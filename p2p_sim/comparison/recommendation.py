@@ -11,7 +11,6 @@ from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.front import COSTS
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
-from p2p_sim.core.summary import counted
 from p2p_sim.sweep.summary import CONFIDENCE, interval
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
@@ -19,6 +18,9 @@ _LARGE = 1.05
 """A party who learns more than so many times the target is worth a doubt."""
 
 _MOST_RELAXED = 3
+
+_ENOUGH = 3
+"""Seeds whose error bar says something: that of two is thirteen times as wide as their mean is off."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,9 @@ def _order(row: Row) -> tuple[float, float]:
 
 
 def _useful(row: Row) -> bool:
-    """Whether a row surely learns more than always guessing the most frequent label does."""
+    """Whether a row learns more than always guessing the same does: by its error bar, where three seeds give one."""
     constant, half = row.get("utility[constant]"), row.get("utility_error") or 0.0
+    half = half if row["seeds"] >= _ENOUGH else 0.0
     return constant is None or row["utility"] - half > constant
 
 
@@ -176,7 +179,7 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
     if len(useful) == 1:
         told.append(f"it alone fits and learns more than guessing does: {shown}")
     elif taken is best:
-        told.append(f"it has the best utility, {shown}, of {counted(len(useful), 'protocol')} that fit")
+        told.append(f"it has the best utility, {shown}, of {len(useful)} that fit and learn")
     else:
         told.append(
             f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
@@ -205,7 +208,7 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
         found.append(f"its difference in utility from {names} is smaller than the error bars")
     tests, utility = taken.get("test_rows"), float(taken["utility"])
     rest = [row for row in useful if row is not taken and row not in others]
-    if tests and rest:
+    if tests and rest and taken["metric"] == "accuracy":
         error = 1.96 * math.sqrt(2 * utility * (1 - utility) / tests)
         near = [str(row["protocol"]) for row in rest if abs(utility - row["utility"]) < error]
         if near:
@@ -314,13 +317,18 @@ def _nothing(
 def _of_no_use(fit: Sequence[Row]) -> str:
     best = max(fit, key=lambda row: float(row["utility"]))
     bound = {str(row["bound_by"]) for row in fit if row["bound_by"]}
-    guessing = f"{100 * best['utility[constant]']:.2f} %"
+    guessing = shown(best["utility[constant]"], None, str(best["metric"]))
     return (
-        f"nothing that fits learns more than always guessing the most frequent label does ({guessing}): the best is "
+        f"nothing that fits learns more than always guessing the same does ({guessing}): the best is "
         f"{best['protocol']} with {_percent(best)}; allow {' or '.join(sorted(bound))} more"
     )
 
 
+def shown(value: float, half: float | None, metric: str) -> str:
+    """Return a utility with its error bar: a share in percent, R² as it is."""
+    scale, digits, unit = (1, 4, "") if metric == "r2" else (100, 2, " %")
+    return f"{scale * value:.{digits}f}" + ("" if half is None else f" ± {scale * half:.{digits}f}") + unit
+
+
 def _percent(row: Row) -> str:
-    half = row.get("utility_error")
-    return f"{100 * row['utility']:.2f}" + ("" if half is None else f" ± {100 * half:.2f}") + " %"
+    return shown(row["utility"], row.get("utility_error"), str(row["metric"]))

@@ -13,7 +13,7 @@ from p2p_sim.core.protocol import Protocol
 ATTACKED = 1
 """Seeds whose runs are attacked too: an attack's interval is of users, of whom one run has many."""
 
-PICTURED = 2
+PICTURED = 1
 """Seeds of the runs at other epsilons."""
 
 
@@ -62,7 +62,7 @@ def protocol_of(each: Calibrated) -> Protocol:
 
 def _looked_at(question: Question, people: People) -> dict[str, Any]:
     found: dict[str, Any] = {"costs": True}
-    if people.labels.features == 0:
+    if people.features == 0:
         found["eta"] = "prior"
     elif "users" in question.people:
         found["eta"] = "true"

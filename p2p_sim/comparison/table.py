@@ -23,9 +23,12 @@ WORST_PARTY = "epsilon_nats[worst party]"
 """The column of what the party learns who learns most by herself."""
 
 BASIS = {
-    "utility": "measured on the test rows: the mean over seeds, ± its 95 % interval by Student's t",
+    "utility": (
+        "measured on the test rows: the mean over seeds, ± its 95 % interval by Student's t; accuracy, the area under "
+        "the ROC curve where a class is rare, the coefficient of determination of numbers"
+    ),
     "utility[true]": "measured on the test rows, of a model trained on the true labels",
-    "utility[constant]": "measured on the test rows, of always guessing the most frequent label",
+    "utility[constant]": "measured on the test rows, of always guessing the most frequent label, or the mean",
     "epsilon_nats": "accounted for all users at the calibrated parameter; basis[VIEW] says how sure",
     "advantage": "measured in the run of the first seed; attack_basis says how, with its 95 % interval",
     "attack_baseline": "measured in the same run: the share guessed right without any message",
@@ -54,9 +57,15 @@ class Trials:
         """Those that were made."""
         return [row for row in self.rows if row["status"] == MADE]
 
-    def utilities(self, metric: str) -> tuple[str, dict[int, float]]:
+    @property
+    def metric(self) -> str:
+        """What utility is measured by, of which more is better: "accuracy"; "auc" for a rare class; "r2" of numbers."""
+        said = str(self.first("utility") or "accuracy")
+        return "r2" if said == "rmse" else said
+
+    def utilities(self) -> tuple[str, dict[int, float]]:
         """Return which model is the better one in the mean, "released" or "corrected", and its figure by seed."""
-        best, found = "released", dict[int, float]()
+        best, found, metric = "released", dict[int, float](), self.metric
         for which in ("released", "corrected"):
             own = self.figures(f"{metric}[{which}]")
             if len(own) == len(self.made) and own and (not found or _mean(own) > _mean(found)):
@@ -76,7 +85,7 @@ class Trials:
         return next((_plain(value) for value in known if value is not None and not _missing(value)), None)
 
 
-def row_of(each: Calibrated, trials: Trials, promises: Promises, metric: str) -> Row:
+def row_of(each: Calibrated, trials: Trials, promises: Promises) -> Row:
     """Return the row of a protocol that was calibrated."""
     own = each.job.candidate
     found: Row = {"protocol": own.name, "status": FITS if each.fits else FITS_NOT, "why": each.why}
@@ -86,7 +95,7 @@ def row_of(each: Calibrated, trials: Trials, promises: Promises, metric: str) ->
         assert each.fitted is not None
         found |= {"parameter": own.vary or "", "value": each.fitted.value, "bound_by": each.fitted.bound_by}
         found |= _privacy(each, promises)
-        found |= _utility(trials, metric)
+        found |= _utility(trials)
         found |= _attack(trials)
         found |= {
             name: trials.first(name)
@@ -155,8 +164,9 @@ def _privacy(each: Calibrated, promises: Promises) -> Row:
     }
 
 
-def _utility(trials: Trials, metric: str) -> Row:
-    which, by_seed = trials.utilities(metric)
+def _utility(trials: Trials) -> Row:
+    which, by_seed = trials.utilities()
+    metric = trials.metric
     mean, half = interval(list(by_seed.values()))
     note = trials.first("note")
     return {

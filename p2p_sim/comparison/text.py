@@ -7,11 +7,19 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from p2p_sim.comparison.recommendation import shown
 from p2p_sim.comparison.table import DOMINATED, FITS, FRONT, WORST_PARTY
 from p2p_sim.report import figure_text, terminal
 
 if TYPE_CHECKING:
     from p2p_sim.comparison.result import Comparison
+
+METRICS = {
+    "accuracy": "accuracy",
+    "auc": "area under the ROC curve, as one class is rare,",
+    "r2": "R², the share of the numbers' variance that is predicted,",
+}
+"""What utility is, in words."""
 
 _MARKS = {FRONT: "*", DOMINATED: "", FITS: ""}
 _WIDTH = 118
@@ -59,8 +67,7 @@ def utility(row: Mapping[str, Any]) -> str:
     """Return a utility with its error bar."""
     if row.get("utility") is None:
         return "-"
-    half = row.get("utility_error")
-    return f"{100 * row['utility']:.2f}" + ("" if half is None else f" ± {100 * half:.2f}") + " %"
+    return shown(row["utility"], row.get("utility_error"), row["metric"])
 
 
 def epsilon(row: Mapping[str, Any], key: str) -> str:
@@ -94,6 +101,15 @@ def advice(found: Comparison) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")]
 
 
+def _beside(row: Mapping[str, Any]) -> str:
+    """Return the utility of true labels, and of guessing, in words."""
+    found = ""
+    for key, said in (("utility[true]", "on true labels"), ("utility[constant]", "by guessing")):
+        if row.get(key) is not None:
+            found += f"; {said} {shown(row[key], None, row['metric'])}"
+    return found
+
+
 def _shown(found: Comparison) -> int:
     return max(len(found.question.promises.every), _SHOWN_VIEWS)
 
@@ -103,13 +119,8 @@ def _foot(found: Comparison, fit: list[dict[str, Any]]) -> list[str]:
     said = [
         "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes "
         "and seconds, and better in one",
-        "utility: accuracy on the test rows, mean over seeds ± 95 % interval"
-        + ("" if row.get("utility[true]") is None else f"; on true labels {100 * row['utility[true]']:.2f} %")
-        + (
-            ""
-            if row.get("utility[constant]") is None
-            else f", by guessing {100 * row['utility[constant]']:.2f} %"
-        ),
+        f"utility: {METRICS[row.get('metric') or 'accuracy']} on the test rows, mean over seeds ± 95 % interval"
+        + _beside(row),
         "ε: nats, exact unless marked.  worst party: the server or peer who learns most by herself",
         f"attack: how many labels more, in points, the best attacker of {found.question.promises.target.view.key} "
         "guesses than the baseline, which has no messages",

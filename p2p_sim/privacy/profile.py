@@ -91,7 +91,10 @@ class PrivacyProfile(Summary):
         """Return the curve of delta over epsilon, down to the delta that the table shows, unless that takes long."""
         if self.law is None or self._takes_long() or math.isinf(end := self.epsilon(_SHOWN)):
             return ""
-        points = [(end * i / _DRAWN, max(_SHOWN, self.delta(end * i / _DRAWN))) for i in range(_DRAWN + 1)]
+        grid = [
+            end * (1 - (1 - i / _DRAWN) ** 2) for i in range(_DRAWN + 1)
+        ]  # close where the curve is steep
+        points = [(epsilon, max(_SHOWN, self.delta(epsilon))) for epsilon in grid]
         return summary_picture.curve(f"δ over ε, view {self.view}, {self.basis}", points, "ε (nats)", "δ(ε)")
 
     def _takes_long(self) -> bool:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.report import privacy_table, run_summary
 from p2p_sim.report.figure_text import bound_text, bracket_text
-from p2p_sim.report.terminal import nbytes, table
+from p2p_sim.report.terminal import folded, nbytes, table
 
-WIDTH = 100
-"""No line is wider, but one whose single word is."""
-
-_INDENT = " " * 12
+_INDENT = 12
 _SHOWN = ("balanced_accuracy", "auc", "log_loss")
 _PROVEN = ("exact", "upper")
 _GUESSES = (
@@ -42,7 +38,12 @@ def as_text(result: Mapping[str, Any]) -> str:
             entry("More", f"with --verbose, or in one page: p2p-sim report {result['directory']}"),
         ],
     ]
-    return "\n\n".join("\n".join(folded(block)) for block in blocks if block) + "\n"
+    lines = [[part for each in block for part in _narrow(each)] for block in blocks if block]
+    return "\n\n".join("\n".join(block) for block in lines) + "\n"
+
+
+def _narrow(text: str) -> list[str]:
+    return [part for line in text.split("\n") for part in folded(line, _INDENT)]
 
 
 def _parameters(result: Mapping[str, Any]) -> str:
@@ -55,23 +56,15 @@ def _parameters(result: Mapping[str, Any]) -> str:
     return "; ".join(part for part in parts if part) or "none"
 
 
-def folded(lines: Iterable[str]) -> list[str]:
-    """Return lines, wide ones in several, of which the further ones are indented."""
-    found = []
-    for line in (part for each in lines for part in each.split("\n")):
-        found += textwrap.wrap(
-            line, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
-        )
-    return found
-
-
 def _learnt(result: Mapping[str, Any]) -> list[str]:
     accuracy, rare = result["accuracy"], (result["data"] or {}).get("utility") == "auc"
     if result.get("regression"):
         return run_summary.errors_lines(result["regression"])
     if accuracy is None:
         return run_summary.released_text(result["released"])
-    metrics = {name: run_summary.METRICS[name] for name in _SHOWN} | (run_summary.WEIGHTED if rare else {})
+    metrics = {name: run_summary.METRICS[name] for name in _SHOWN}
+    if rare:
+        metrics = {name: text for name, text in metrics.items() if name != "log_loss"} | run_summary.WEIGHTED
     head = [f"What was learnt, by {accuracy['model']}", "test accuracy", *metrics.values()]
     note = (
         [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
@@ -114,7 +107,16 @@ def _privacy(shown: Mapping[str, Any]) -> list[str]:
     if why := privacy_table.common_refusal(shown["views"]):
         return [f"{head[0]}: refused for every view: {why}", *caution]
     rows = [_view(row) for row in shown["views"]]
-    return [_clipped(table(head, rows)), _GUESSES, *_bases(shown["views"], rows), *caution]
+    return [table(head, rows), _GUESSES, *_bases(shown["views"], rows), *_reasons(shown["views"]), *caution]
+
+
+def _reasons(views: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why views have no figure, a line a reason."""
+    without = dict[str, list[str]]()
+    for row in views:
+        if row["exact"] is None and _proven(row) is None and row["refused"]:
+            without.setdefault(row["refused"], []).append(row["view"])
+    return [f"{'; '.join(named)}: {reason}" for reason, named in without.items()]
 
 
 def _bases(views: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -128,17 +130,21 @@ def _bases(views: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[str]]) ->
 
 def _view(row: Mapping[str, Any]) -> list[str]:
     """Return the line of one view; where its own figure is missing, the least that a theorem proves, if one does."""
-    exact = row["exact"]
-    proven = [each for each in row["theorems"] if each["holds"] and each["basis"] in _PROVEN]
-    least = min(proven, key=lambda each: float(each["epsilon"]), default=None)
+    exact, least = row["exact"], _proven(row)
     if exact is None and least is None:
-        return [row["view"], "refused" if privacy_table.is_refusal(row) else "-", "-", row["refused"] or "-"]
+        return [row["view"], "refused" if privacy_table.is_refusal(row) else "-", "-", "-"]
     if exact is None:
         assert least is not None
-        return [row["view"], bound_text(least["epsilon"], "upper"), "upper", _right(float(least["epsilon"]))]
-    ends = [] if least is None else [float(least["epsilon"])]
+        return [row["view"], bound_text(least, "upper"), "upper", _right(least)]
+    ends = [] if least is None else [least]
     ends += [float(exact["upper"])] if exact["basis"] in _PROVEN or math.isinf(float(exact["lower"])) else []
     return [row["view"], bracket_text(exact), exact["basis"], _right(min(ends)) if ends else "-"]
+
+
+def _proven(row: Mapping[str, Any]) -> float | None:
+    """Return the least ε that a theorem proves of a view; None if none does."""
+    holding = (each for each in row["theorems"] if each["holds"] and each["basis"] in _PROVEN)
+    return min((float(each["epsilon"]) for each in holding), default=None)
 
 
 def _right(epsilon: float) -> str:
@@ -148,14 +154,6 @@ def _right(epsilon: float) -> str:
     exp(epsilon) / (1 + exp(epsilon)) at most (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
     """
     return f"{math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10:g}"
-
-
-def _clipped(text: str) -> str:
-    """Return a table whose wide lines end early, with three dots: their texts are reasons, which --verbose has."""
-    return "\n".join(
-        line if len(line) <= WIDTH else line[: WIDTH - 4].rpartition(" ")[0] + " ..."
-        for line in text.split("\n")
-    )
 
 
 def _guessed(result: Mapping[str, Any]) -> list[str]:

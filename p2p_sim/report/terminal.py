@@ -10,6 +10,7 @@ import math
 import os
 import signal
 import sys
+import textwrap
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,6 +207,17 @@ def cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+
+
+WIDTH = 100
+"""Texts for people have no wider line, but one whose single word is."""
+
+
+def folded(line: str, indent: int) -> list[str]:
+    """Return a line, a wide one as several, of which the further ones are indented."""
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def nbytes(count: float) -> str:

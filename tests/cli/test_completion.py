@@ -123,22 +123,24 @@ def test_a_value_after_an_equals_sign_is_completed_as_bash_splits_it(scripts):
 
 def test_the_tab_key_of_an_interactive_bash(scripts):
     """What is typed is completed, then printed by echo, which is put before it."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(scripts)
-        os.execvpe(
-            "bash", ["bash", "--norc", "--noprofile", "-i"], os.environ | {"PS1": "> ", "TERM": "dumb"}
-        )
+    terminal, its = pty.openpty()
+    command = ["bash", "--norc", "--noprofile", "-i"]
+    plain = os.environ | {"PS1": "> ", "TERM": "dumb"}
+    process = subprocess.Popen(
+        command, stdin=its, stdout=its, stderr=its, cwd=scripts, env=plain, start_new_session=True
+    )
+    os.close(its)
     try:
         os.write(terminal, b"source ./bash\np2p-sim accou\tpeer-to\t--alp\t\x01echo said: \n")
         seen, end = b"", time.monotonic() + 60
-        while b"\nsaid: " not in seen.replace(b"\r", b"") and time.monotonic() < end:
+        while b"\nsaid: " not in seen and time.monotonic() < end:
             if select.select([terminal], [], [], 1)[0]:
-                seen += os.read(terminal, 4096)
-        assert b"\nsaid: p2p-sim account peer-to-peer --alpha" in seen.replace(b"\r", b""), seen
+                seen += os.read(terminal, 4096).replace(b"\r", b"")
+        assert b"\nsaid: p2p-sim account peer-to-peer --alpha" in seen, seen
     finally:
+        process.kill()
+        process.wait()
         os.close(terminal)
-        os.waitpid(process, 0)
 
 
 def test_another_shell_is_refused(cli):

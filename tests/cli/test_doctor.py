@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
+import p2p_sim
 from p2p_sim.cli import doctor
 from p2p_sim.network import room
+from p2p_sim.report import terminal
 from tests.cli.conftest import cli  # noqa: F401
 
 
@@ -34,6 +37,8 @@ def test_a_good_installation_has_no_problem(cli, monkeypatch):  # noqa: F811
     assert found["packages"][0] == found["compiled loops"][0] == "ok"
     text = cli("doctor")
     assert text.out.endswith("no problem\n")
+    assert found["p2p-sim"][1] == f"{metadata.version('p2p-sim')}, from {Path(p2p_sim.__file__).parent}"
+    assert max(map(len, text.out.splitlines())) <= terminal.WIDTH
 
 
 def test_packages_that_are_missing_or_too_old_are_named(cli, monkeypatch):  # noqa: F811

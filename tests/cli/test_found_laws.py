@@ -26,12 +26,13 @@ def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
     ):
         done = cli(*words)
         assert done.status == 0, done
-        assert "refused" in done.out
+        told = " ".join(done.out.split())  # a screen folds long lines
+        assert "refused" in told
         assert (
             "no law of Lawless is known, nor found on its program: message 'report' of others carries her"
-            in (done.out)
+            in told
         )
-        assert "audit it (p2p-sim audit, " in done.out
+        assert "audit it (p2p-sim audit, " in told
     told = cli("account", "lawless:Lawless", "--cluster-size", "5", "--json").json
     assert told["local_epsilon"] is None
     learner = next(row for row in told["views"] if row["name"] == "learner")

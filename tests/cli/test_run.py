@@ -15,7 +15,7 @@ import pytest
 import p2p_sim
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training import clusters, evaluation, noise_correction
-from p2p_sim.report import run_screen
+from p2p_sim.report import terminal
 from protocols import PeerToPeer, RandomizedResponse
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
     assert os.readlink(tmp_path / "runs/latest") == "peer-to-peer-digits-1"  # noqa: PTH115
     lines = done.out.splitlines()
     assert len(lines) <= 40
-    assert max(map(len, lines)) <= run_screen.WIDTH
+    assert max(map(len, lines)) <= terminal.WIDTH
 
 
 def test_without_a_name_it_is_the_main_job_with_a_fresh_seed(cli):

@@ -8,7 +8,7 @@ import math
 import pytest
 
 import p2p_sim
-from p2p_sim.report import privacy_table, run_screen, run_summary
+from p2p_sim.report import privacy_table, run_screen, run_summary, terminal
 from tests.contract.cases import PROTOCOLS, people_of
 
 
@@ -27,7 +27,7 @@ def test_no_line_is_wide_and_every_view_has_one(name):
     protocol = PROTOCOLS[name]
     told = document(protocol)
     text = run_screen.as_text(told)
-    assert max(map(len, text.splitlines())) <= run_screen.WIDTH
+    assert max(map(len, text.splitlines())) <= terminal.WIDTH
     if "refused for every view" not in text:
         for row in told["privacy"]["views"]:
             assert any(line.startswith(f"{row['view']} ") for line in text.splitlines()), row["view"]
@@ -71,8 +71,8 @@ def theorem(epsilon, basis, holds=True):
         (row(figure("inf", "lower")), ["inf", "lower", "100"]),
         (row(figure(math.log(3), "lower"), [theorem(math.log(9), "upper")]), ["1.098", "lower", "90"]),
         (row(None, [theorem(math.log(9), "exact")], "not computed here: ask"), ["2.198", "upper", "90"]),
-        (row(None, [theorem(1.0, "claimed")], "not computed here: ask"), ["-", "-", "not computed here: ask"]),
-        (row(None, [theorem(1.0, "exact", holds=False)], "nobody knows"), ["refused", "-", "nobody knows"]),
+        (row(None, [theorem(1.0, "claimed")], "not computed here: ask"), ["-", "-", "-"]),
+        (row(None, [theorem(1.0, "exact", holds=False)], "nobody knows"), ["refused", "-", "-"]),
     ],
 )  # fmt: skip
 def test_a_view_has_its_figure_or_the_least_that_is_proven_or_the_reason(given, cells):
@@ -92,7 +92,12 @@ def test_nobody_guesses_more_labels_right_than_is_said(epsilon):
     assert best - 1e-9 <= told < best + 0.1
 
 
-def test_a_reason_too_long_for_its_line_ends_early():
-    wide = run_screen._clipped("\n".join(["short", "word " * 40]))
-    assert [len(line) <= run_screen.WIDTH for line in wide.splitlines()] == [True, True]
-    assert wide.endswith("word ...")
+def test_why_a_view_has_no_figure_is_told_once_a_reason():
+    without = [
+        row(None, refused="nobody knows"),
+        row(None, refused="nobody knows"),
+        row(None, refused="it takes long"),
+    ]
+    views = [each | {"view": name} for each, name in zip(without, ("a", "b", "c"), strict=True)]
+    told = run_screen._privacy({"views": [*views, row(figure(1.0, "exact"))], "delta": 1e-6})
+    assert told[-2:] == ["a; b: nobody knows", "c: it takes long"]

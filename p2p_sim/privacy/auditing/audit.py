@@ -136,7 +136,7 @@ class Audit(Summary):
         return f"Audit of {self.protocol}, view {self.view}", [(name, text) for name, text in rows if text]
 
     def picture(self) -> str:
-        """Return bars: what was measured at least, and as outlines the claims and what could have been shown."""
+        """Return bars: what was measured at least, and as outlines the claims."""
         sign = "ε" if self.kind == "delta" else "δ"
         claims = [
             (each.name, each.epsilon if self.kind == "delta" else each.delta)
@@ -145,7 +145,6 @@ class Audit(Summary):
         ]
         rows = [summary_picture.Bar("measured at least", self.lower, down(self.lower))]
         rows += [summary_picture.Bar(name, value, f"{value:.4g}", marked=True) for name, value in claims]
-        rows.append(summary_picture.Bar("could show at most", self.cap, down(self.cap), marked=True))
         return summary_picture.bars(f"{sign} of view {self.view}, measured and claimed", rows)
 
     def _bound(self) -> str:

@@ -1,0 +1,227 @@
+"""``p2p_sim.compare``: its figures against the accountant, what it recommends, and that it goes on where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+import p2p_sim
+from p2p_sim import catalogue, privacy
+from p2p_sim.comparison import comparing
+from p2p_sim.comparison.result import Comparison
+from p2p_sim.core.errors import InputError
+from p2p_sim.learning import users_of_run
+from p2p_sim.protocol_parameters import complete, parameters
+from p2p_sim.sweep import folder
+from tests.comparison.conftest import PEOPLE
+
+Compared = Callable[..., Comparison]
+
+
+def test_every_epsilon_is_the_accountant_s_at_the_calibrated_parameter(compared: Compared) -> None:
+    found = compared(constraints=["user<=1.2", "coalition(3)<=4"], seeds=1)
+    assert set(found.table["status"]) <= {"front", "dominated"}
+    views = {"learner": 1.0, "user": 1.2, "learner+3*user": 4.0}
+    for row in found.table.to_dict("records"):
+        kind = catalogue.named(row["protocol"])
+        fixed = complete(kind, parameters(kind), {}, but=row["parameter"])
+        protocol = kind(**fixed, **{row["parameter"]: row["value"]})
+        people = users_of_run.synthetic(protocol, 240, cluster_size=60, seed=0)[0]
+        for view, most in views.items():
+            told = privacy.profile(protocol, view, population=people)
+            assert row[f"epsilon_nats[{view}]"] == pytest.approx(told.epsilon(1e-6), rel=1e-9), (
+                row["protocol"],
+                view,
+            )
+            assert row[f"basis[{view}]"] == told.basis
+            assert told.epsilon_bracket(1e-6).upper <= most * (1 + 1e-9)
+        assert (
+            max(row[f"epsilon_nats[{view}]"] / most for view, most in views.items()) > 0.99
+        )  # no noise too much
+    peer = found.table.set_index("protocol").loc["peer-to-peer"]
+    assert peer["bound_by"] == "user"  # alone the target allows a peer 1.5
+    assert peer["epsilon_nats[user]"] == pytest.approx(1.2)
+
+
+def test_each_figure_has_a_basis_and_the_row_is_that_of_evaluate(compared: Compared) -> None:
+    found = compared(protocols=["randomized-response"], seeds=[3])
+    row = found.table.iloc[0]
+    for name in found.table:
+        if name.startswith("epsilon_nats["):
+            assert row[name.replace("epsilon_nats", "basis")] in ("exact", "upper", "lower"), name
+    assert row["attack_basis"] in ("measured", "exact")
+    from p2p_sim.evaluate import _utility
+    from p2p_sim.learning import experiment
+
+    kind = catalogue.named("randomized-response")
+    run = experiment.simulate(kind(epsilon=row["value"]), **PEOPLE, seed=3, costs=True, progress=False)
+    told = _utility(run)
+    assert row["utility"] == max(told["accuracy[released]"], told["accuracy[corrected]"])
+    assert row["messages[a user]"] == 1
+    assert row["bytes[a user]"] == run.by_kind()["report"].nbytes / 240
+    assert row["seconds[network]"] == pytest.approx(run.costs().seconds, rel=0.2)
+
+
+def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, hands: Any, tmp_path: Path) -> None:
+    whole = compared("whole")
+    calibrating, running = hands
+    first = (len(calibrating.made), len(running.made))
+
+    class StoppedError(Exception):
+        pass
+
+    take, left = running.take, [3]
+
+    def stopping() -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise StoppedError
+        return take()
+
+    running.take = stopping
+    with pytest.raises(StoppedError):
+        compared("b")
+    running.take = take
+    again = compared("b")
+    assert (len(calibrating.made), len(running.made)) == (2 * first[0], 2 * first[1])  # nothing is made twice
+    same = [name for name in whole.table if name != "seconds"]  # which measures computing
+    pandas.testing.assert_frame_equal(again.table[same], whole.table[same])
+    assert again.recommendation == whole.recommendation
+    compared("b")
+    assert len(running.made) == 2 * first[1]
+    with pytest.raises(InputError, match="has a comparison that differs: it asked something else"):
+        compared("b", target="epsilon=2")
+
+
+def test_where_nothing_fits_what_is_relaxed_makes_it_fit(compared: Compared) -> None:
+    few = ["label-proportions", "secure-aggregation"]
+    none = compared("none", protocols=few, target="epsilon=0.002", constraints=["coalition(3)<=0.001"])
+    advice = none.recommendation
+    assert advice.protocol is None
+    assert advice.reasons[0].startswith("nothing fits: no protocol keeps learner <= 0.002")
+    assert [each.protocol for each in advice.relax] == ["secure-aggregation"]
+    assert none.table.set_index("protocol").loc["label-proportions", "status"] == "does not fit"
+    to = dict(advice.relax[0].to)
+    assert to["learner"] > 0.002
+    relaxed = compared(
+        "relaxed",
+        protocols=few,
+        target={"epsilon": to["learner"]},
+        constraints={"coalition(3)": to["learner+3*user"]},
+    )
+    assert relaxed.table.set_index("protocol").loc["secure-aggregation", "parameter"] == "epsilon"
+
+
+def test_a_constraint_that_cannot_be_kept_is_named_with_what_would_do(compared: Compared) -> None:
+    few = ["secure-aggregation"]
+    none = compared("none", protocols=few, constraints=["aggregator (all deviating)<=0.001"])
+    row, advice = none.table.iloc[0], none.recommendation
+    assert row["status"] == "does not fit"
+    assert "keeps the target, but aggregator (all deviating) learns" in row["why"]
+    (view, value), *_ = advice.relax[0].to.items()
+    fits = compared("fits", protocols=few, constraints={view: value})
+    assert fits.table.iloc[0]["status"] in ("front", "dominated")
+
+
+def test_protocols_that_do_not_apply_and_one_that_fails_leave_the_others_alone(
+    compared: Compared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = '''
+from dataclasses import dataclass
+from p2p_sim.core import Message, Party, Protocol, Rounds
+
+@dataclass(frozen=True)
+class Breaking(Protocol):
+    """``epsilon``: of nothing."""
+    epsilon: float = 1.0
+    report = Message("user", "learner", "tells a label", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        raise RuntimeError("broken on purpose")
+        yield self.report(y=me.y)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+'''
+    (tmp_path / "breaking.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    names = ["breaking:Breaking", "binned-response", "double-response", "randomized-response"]
+    found = compared(protocols=names).table.set_index("protocol")
+    assert found.loc["breaking:Breaking", "status"] == "failed"
+    assert "broken on purpose" in found.loc["breaking:Breaking", "why"]
+    assert (
+        "binned-response takes numbers, and label 'y' is two classes" in found.loc["binned-response", "why"]
+    )
+    assert "--generator" in found.loc["double-response", "why"]
+    assert found.loc["randomized-response", "status"] == "front"
+
+
+def test_several_classes_go_to_protocols_that_take_them(compared: Compared) -> None:
+    names = ["randomized-response", "peer-permutation"]
+    found = compared(protocols=names, users=300, features=2, shares=[0.4, 0.3, 0.3], seeds=1).table
+    found = found.set_index("protocol")
+    assert found.loc["randomized-response", "status"] == "front"
+    assert (
+        "peer-permutation takes two classes, and label 'y' is 3 classes"
+        in found.loc["peer-permutation", "why"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"protocols": ["no-such"]}, "unknown protocol 'no-such'"),
+        ({"protocols": ["alibi", "alibi"]}, "named twice"),
+        ({"protocols": ["binned-response"]}, "no protocol here takes two classes"),
+        ({"constraints": ["server:nobody<=1"]}, "no protocol here has a party 'nobody'"),
+        ({"seeds": [1, 1]}, "each may be named once"),
+        ({"seeds": 0}, "seeds = 0"),
+        ({"budget": "soon"}, "give a time such as 90s, 10m or 1h"),
+        ({"data": "breast-cancer", "cluster_size": 3}, "cluster_size needs users"),
+        ({"users": 10, "label": "y"}, "label needs data"),
+        ({"users": 10, "colour": "y"}, "no argument of compare"),
+        ({"data": "no-such-set"}, "no-such-set"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_any_work(
+    how: dict[str, Any], said: str, compared: Compared, hands: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as refused:
+        compared(**how)
+    assert said in str(refused.value)
+    assert not hands[0].made
+    assert not (tmp_path / "a").exists()
+
+
+def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_path: Path) -> None:
+    found = compared(picture=True, protocols=["randomized-response", "peer-to-peer"])
+    page = (tmp_path / "a" / comparing.REPORT).read_text()
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert {point["protocol"] for point in found.points} == {"randomized-response", "peer-to-peer"}
+    assert len(found.points) == 2 * (1 + len(comparing.SCALES))
+    assert found.recommendation.protocol in str(found)
+    assert "<table>" in found._repr_html_()
+    found.to_html(tmp_path / "b.html")
+    assert (tmp_path / "b.html").read_text() == page
+    for name in (comparing.TABLE, comparing.TABLE_CSV, comparing.WHOLE, comparing.REPORT):
+        assert (tmp_path / "a" / name).stat().st_mode & 0o077 == 0, name  # it tells seeds
+    assert folder.is_sweep(tmp_path / "a" / comparing.RUNS)
+
+
+def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+    from p2p_sim.comparison import question
+
+    monkeypatch.setattr(question, "MOST_USERS", 120)
+    found = compared(protocols=["randomized-response"], **PEOPLE)
+    assert found.users == 240
+    assert any("120 of the 240 users" in each for each in found.recommendation.doubts)
+
+
+def test_it_is_exported() -> None:
+    assert p2p_sim.compare.__name__ == "compare"
