@@ -1,8 +1,8 @@
 """What a command costs from the shell to its finished folder, in CPU and wall, beside the floor.
 
-``python -m benchmarks.command --users 10000000 --cases help,thousand,run,threads --json``.  Every figure is of fresh
-processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that imports numpy
-alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
+``python -m benchmarks.command --users 10000000 --cases help,thousand,run,threads,growth --json``.  Every figure is of
+fresh processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that imports
+numpy alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
 ``python -m benchmarks.command floor USERS FOLDER`` is that process.
 """
 
@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("help", "thousand", "run", "threads")
+CASES = ("help", "thousand", "run", "threads", "growth")
 SEED, ALPHA, CLUSTER_SIZE = 7, 0.1, 1000
 THETA = 1 - 2**-53
 """Of the floor, which draws whether each user reports; the command lets all report."""
@@ -46,8 +46,8 @@ def main(
 ) -> dict[str, Any]:
     """Measure the chosen cases; return the machine and one row a measurement.
 
-    ``users``: of the case "run", which also measures a tenth of them.  ``progress`` is called with (case, cases done,
-    cases in all).  Raises InputError for bad arguments.
+    ``users``: of the case "run", which also measures a tenth of them, and of "growth", also a
+    hundredth.  ``progress`` is called with (case, cases done, cases in all).  Raises InputError for bad arguments.
     """
     for name in cases:
         if name not in CASES:
@@ -69,6 +69,8 @@ def main(
                     rows.append(_beside_floor(name, size, _run(size), plain, here, repeat, most))
             if name == "threads":
                 rows.append(_threads(users, here, repeat))
+            if name == "growth":
+                rows.append(_growth(users, here, repeat))
             if progress is not None:
                 progress(name, done, len(chosen))
     return {"machine": measure.machine(), "rows": rows}
@@ -105,6 +107,27 @@ def _threads(users: int, folder: Path, repeat: int) -> Row:
         "digest_equal": len(digests) == 1,
     }
     return _row("threads", users, {"cpu_of_one": _CPU_OF_ONE}, figures)
+
+
+def _growth(users: int, folder: Path, repeat: int) -> Row:
+    """Measure how CPU grows with users, from a hundredth of them on, with the start of the command and without."""
+    sizes = [max(10, users // 100), max(10, users // 10), users]
+    given = ("--theta", "0.1", "--cluster-size", str(min(sizes[0], 100_000)), "--no-population")
+    words = [*([*_run(size), *given] for size in sizes), _run(10)]
+    command_cost(words[0], folder)  # the first may compile what it imports
+    rounds = [[command_cost(each, folder).cpu for each in words] for _ in range(repeat)]
+    figures = {
+        "cpu_of_a_hundredth": statistics.median(each[0] for each in rounds),
+        "cpu_of_a_tenth": statistics.median(each[1] for each in rounds),
+        "cpu": statistics.median(each[2] for each in rounds),
+        "times_a_hundredth": statistics.median(most / least for least, _, most, _ in rounds),
+        "times_a_tenth": statistics.median(most / less for _, less, most, _ in rounds),
+        "work_times_a_tenth": statistics.median((most - start) / (less - start) if less > start else 0.0
+                                                for _, less, most, start in rounds),
+    }  # fmt: skip
+    return _row(
+        "growth", users, {"times_a_hundredth": 100, "times_a_tenth": 10, "work_times_a_tenth": 10}, figures
+    )
 
 
 def _row(case: str, users: int, target: dict[str, float], figures: dict[str, Any]) -> Row:
