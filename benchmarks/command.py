@@ -35,6 +35,8 @@ THETA = 1 - 2**-53
 
 _HELP_CPU, _THOUSAND_CPU, _MOST_CPU, _TENTH_CPU = 0.3, 1.2, 3.0, 2.2
 _CPU_OF_ONE = 1.1
+_NOT_GUESSED = (1 << 62) + SEED
+"""A seed that runs without their population take: a small one might be guessed."""
 _ONLY_NUMPY = [sys.executable, "-c", "import numpy"]
 
 
@@ -113,7 +115,7 @@ def _growth(users: int, folder: Path, repeat: int) -> Row:
     """Measure how CPU grows with users, from a hundredth of them on, with the start of the command and without."""
     sizes = [max(10, users // 100), max(10, users // 10), users]
     given = ("--theta", "0.1", "--cluster-size", str(min(sizes[0], 100_000)), "--no-population")
-    words = [*([*_run(size), *given] for size in sizes), _run(10)]
+    words = [*([*_run(size, _NOT_GUESSED), *given] for size in sizes), _run(10)]
     command_cost(words[0], folder)  # the first may compile what it imports
     rounds = [[command_cost(each, folder).cpu for each in words] for _ in range(repeat)]
     figures = {
@@ -142,8 +144,8 @@ def _our(*words: str) -> list[str]:
     return [sys.executable, "-m", "p2p_sim.cli", *words]
 
 
-def _run(users: int) -> list[str]:
-    return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(SEED), "--out", "run", "--force")
+def _run(users: int, seed: int = SEED) -> list[str]:
+    return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(seed), "--out", "run", "--force")
 
 
 def plainly(users: int, folder: Path) -> None:
