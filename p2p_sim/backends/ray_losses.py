@@ -19,10 +19,15 @@ _USED = re.compile(r"was ([\d.]+ ?\w*B) used / ([\d.]+ ?\w*B) limit")
 _LOST = "a Ray actor of this run was lost"
 
 
+def for_memory(error: Exception) -> bool:
+    """Whether Ray ended a process because its machine ran out of memory."""
+    return isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in str(error)
+
+
 def why(error: Exception) -> str:
     """Return in words how an actor was lost."""
     text = " ".join(str(error).split())
-    if isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in text:
+    if for_memory(error):
         used = _USED.search(text)
         full = f" ({used[1]} of {used[2]} were used)" if used else ""
         return (
