@@ -1,8 +1,8 @@
 """What a command costs from the shell to its finished folder, in CPU and wall, beside the floor.
 
-``python -m benchmarks.command --users 10000000 --cases help,thousand,run,threads,growth --json``.  Every figure is of
-fresh processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that imports
-numpy alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
+``python -m benchmarks.command --users 10000000 --cases import,alone,help,thousand,run,threads,growth --json``.  Every
+figure is of fresh processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that
+imports numpy alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
 ``python -m benchmarks.command floor USERS FOLDER`` is that process.
 """
 
@@ -28,15 +28,17 @@ Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("help", "thousand", "run", "threads", "growth")
+CASES = ("import", "alone", "help", "thousand", "run", "threads", "growth")
 SEED, ALPHA, CLUSTER_SIZE = 7, 0.1, 1000
 THETA = 1 - 2**-53
 """Of the floor, which draws whether each user reports; the command lets all report."""
 
+_IMPORT_CPU, _ALONE_CPU = 0.4, 0.3
 _HELP_CPU, _THOUSAND_CPU, _MOST_CPU, _TENTH_CPU = 0.3, 1.2, 3.0, 2.2
 _CPU_OF_ONE = 1.1
 _NOT_GUESSED = (1 << 62) + SEED
 """A seed that runs without their population take: a small one might be guessed."""
+_IMPORTED = [sys.executable, "-c", "import p2p_sim"]
 _ONLY_NUMPY = [sys.executable, "-c", "import numpy"]
 
 
@@ -61,8 +63,13 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         for done, name in enumerate(chosen, 1):
-            if name == "help":
-                rows.append(_beside_floor(name, 0, _our("--help"), _ONLY_NUMPY, here, repeat, _HELP_CPU))
+            if name in ("import", "alone", "help"):
+                words, most = {
+                    "import": (_IMPORTED, _IMPORT_CPU),
+                    "alone": (_our(), _ALONE_CPU),
+                    "help": (_our("--help"), _HELP_CPU),
+                }[name]
+                rows.append(_beside_floor(name, 0, words, _ONLY_NUMPY, here, repeat, most))
             if name == "thousand":
                 rows.append(_beside_floor(name, 1000, _run(1000), _ONLY_NUMPY, here, repeat, _THOUSAND_CPU))
             if name == "run":

@@ -14,6 +14,9 @@ ERRORS = 4.0
 """How many joint standard errors a value may have moved.  On one machine equal seeds and equal code give equal values;
 the tolerance is for what is drawn otherwise on purpose."""
 
+SIZES = ("n", "users", "test_n", "d", "clusters")
+"""Columns of how much a row is of: a quick run's rows are of less, and are no earlier values' rows."""
+
 
 def drifted(
     found: Sequence[Mapping[str, Any]],
@@ -25,16 +28,18 @@ def drifted(
 ) -> list[str]:
     """Say which values left their tolerance: what was found, what was expected, and by how much it may differ.
 
-    Rows are held to those with the same ``keys``; ``values``: column to the column of its standard error, or to an
-    absolute tolerance.  ``whole``: every expected row must have been found.  Raises InputError if keys are ambiguous.
+    Rows are held to those with the same ``keys`` and of the same sizes.  ``values``: column to the column of its
+    standard error, or to an absolute tolerance.  ``whole``: every expected row must have been found.  Raises InputError
+    if keys are ambiguous.
     """
     here = {_key(row, keys): row for row in found}
     if len(here) != len(found):
         raise InputError(f"the keys {', '.join(keys)} do not tell rows apart: name more columns")
+    told = [name for name in SIZES if found and expected and name in found[0] and name in expected[0]]
     said = []
     for row in expected:
         key = _key(row, keys)
-        if key in here:
+        if key in here and _key(here[key], told) == _key(row, told):
             said += [_moved(key, name, here[key], row, by) for name, by in values.items()]
         elif whole:
             said.append(f"{', '.join(key)}: expected, and not found")

@@ -110,6 +110,10 @@ def _stand_in(kept: Kept, case: StandIn) -> People:
 
 
 def _originals(kept: Kept, folder: Path) -> Iterator[People]:
+    if not folder.is_dir():
+        raise InputError(
+            f"--originals {str(folder)!r}: is no folder; give one that holds {', '.join(PRIORS)}"
+        )
     files = {name: _file(folder, name) for name in PRIORS}
     if not any(files.values()):
         raise InputError(
@@ -128,8 +132,9 @@ def _originals(kept: Kept, folder: Path) -> Iterator[People]:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    there = sorted(folder.iterdir()) if folder.is_dir() else []
-    return next((each for each in there if each.name.lower().startswith(name.lower())), None)
+    return next(
+        (each for each in sorted(folder.iterdir()) if each.name.lower().startswith(name.lower())), None
+    )
 
 
 def _of_original(name: str, file: Path) -> list[dict[str, Any]]:

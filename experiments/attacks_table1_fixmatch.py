@@ -77,7 +77,7 @@ def student(width: int, size: Size) -> Any:
     from p2p_sim.learning.training.fixmatch import FixMatchClassifier
 
     last = ColumnTransformer([("images", "passthrough", slice(width, None))])
-    return make_pipeline(last, FixMatchClassifier(shape=(SIDE, SIDE), steps=size.steps))
+    return make_pipeline(last, FixMatchClassifier(device="auto", shape=(SIDE, SIDE), steps=size.steps))
 
 
 def voted(people: Images, x: Array, epsilon: float, size: Size) -> PATEClassifier:

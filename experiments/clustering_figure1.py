@@ -206,7 +206,7 @@ def _above(name: str, rows: Sequence[Row], account: str, rivals: Sequence[str], 
     }  # fmt: skip
     won = [epsilon for epsilon, row in ours.items() if _clearly(row, best[epsilon])]
     verdict: Verdict = "not reproduced"
-    if won:
+    if len(won) > 1:  # one value is no range
         verdict = "reproduced" if 2 * len(won) >= len(ours) else "reproduced in shape"
     told = "; ".join(
         f"at {epsilon:g} {row['relative']:.3f} against {best[epsilon]['relative']:.3f} ({best[epsilon]['mechanism']})"

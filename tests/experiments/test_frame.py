@@ -171,3 +171,20 @@ def test_a_verdict_is_one_of_four() -> None:
     with pytest.raises(InputError, match="needs one of reproduced, reproduced in shape"):
         replace(CLAIM, verdict="mostly")  # type: ignore[arg-type]
     assert len(_common.VERDICTS) == 4
+
+
+@pytest.mark.parametrize(
+    ("users", "whole", "said"),
+    [
+        ("100", False, ["1: accuracy is 0.5, expected 0.9, within 0.01"]),
+        ("20", False, []),
+        ("20", True, ["1: expected, and not found"]),
+    ],
+)
+def test_rows_of_another_size_are_other_rows(users: str, whole: bool, said: list[str]) -> None:
+    """A quick run is of fewer users, and what it finds need not be what a full one found."""
+    found, expected = (
+        [{"n": 1, "users": 100, "accuracy": 0.5}],
+        [{"n": "1", "users": users, "accuracy": "0.9"}],
+    )
+    assert _expected.drifted(found, expected, ("n",), {"accuracy": 0.01}, whole=whole) == said

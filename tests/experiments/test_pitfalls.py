@@ -138,3 +138,5 @@ def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path):
     assert any("here SUSY" in claim.says for claim in outcome.claims)
     with pytest.raises(InputError, match="none of its files begins with kag14"):
         _neighbours.people(Options(True, None, None, tmp_path), Path(__file__).parent)
+    with pytest.raises(InputError, match="--originals '/nope': is no folder; give one that holds kag14"):
+        _neighbours.people(Options(True, None, None, tmp_path), Path("/nope"))

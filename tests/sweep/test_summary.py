@@ -80,3 +80,20 @@ def test_the_plot_has_a_line_for_each_series_and_says_what_it_leaves_out(tmp_pat
 def test_a_table_without_figures_is_not_drawn(missing: str) -> None:
     with pytest.raises(InputError, match="--plot"):
         plot.drawn(SWEPT.assign(**{missing: math.nan}))
+
+
+def test_numbers_are_summarised_and_drawn_by_their_errors() -> None:
+    rows = SWEPT.rename(columns={"accuracy[released]": "rmse[released]", "accuracy[true]": "rmse[true]"})
+    rows["rmse[released]"] *= 10  # hours, not shares
+    first, *_ = summary.by_setting(rows)
+    assert first["rmse[released]"] == pytest.approx(7.5)
+    assert first["accuracy[released]"] is None
+    found = plot.drawn(rows)
+    assert (found.columns[2], found.rows[0][2]) == ("rmse[released]", pytest.approx(7.5))
+    text = summary.as_text(
+        {
+            "path": "sweeps/a", "settings": summary.by_setting(rows), "failed": 0, "made_before": 0, "runs": 10,
+            "errors": [], "table": ["table.csv"], "plot": None,
+        }
+    )  # fmt: skip
+    assert "7.5 ± 1.2" in text

@@ -34,7 +34,7 @@ def complete(table: Table, how: str, never: Collection[str], where: str) -> tupl
         return _rows(table, kept), kept
     barred = {name: gap for name, gap in gaps.items() if name in never or how == "refuse"}
     if barred:
-        raise _refused(barred, rows, how, where)
+        raise _refused(barred, rows, how, where, [name for name in barred if name in never])
     columns = {
         name: _filled(column, gaps[name]) if name in gaps else column
         for name, column in table.columns.items()
@@ -87,14 +87,15 @@ def _in_words(gaps: dict[str, Gap]) -> str:
     return "; ".join(f"column {name!r} has {gap.place}" for name, gap in list(gaps.items())[:_SHOWN]) + more
 
 
-def _refused(gaps: dict[str, Gap], rows: Bools, how: str, where: str) -> InputError:
+def _refused(gaps: dict[str, Gap], rows: Bools, how: str, where: str, never: list[str]) -> InputError:
     count = f"{int(rows.sum()):,} of {len(rows):,} rows"
-    if how == "impute":
+    if how == "impute" or len(never) == len(gaps):
         return InputError(
             f"{where} misses labels or clusters, which are never imputed: {_in_words(gaps)}; fill them, or leave the "
             f"rows out (--missing drop: {count})"
         )
+    but = f" but {' and '.join(map(repr, never))}, which labels or clusters are in" if never else ""
     return InputError(
         f"{where} misses values: {_in_words(gaps)}; fill it, leave the rows out (--missing drop: {count}) or the "
-        "columns (--drop), or impute (--missing impute); '?' in a text column makes missing a category"
+        f"columns (--drop), or impute (--missing impute){but}; '?' in a text column makes missing a category"
     )

@@ -104,6 +104,15 @@ def read_file(path: Path) -> bytes:
         ) from error
 
 
+def head_of(path: Path, count: int = 4096) -> bytes:
+    """Return the first bytes of a file; none of one that cannot be read, which its reader will say."""
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except OSError:
+        return b""
+
+
 def unpack(data: bytes, what: str) -> bytes:
     """Undo gzip where ``data`` starts like a gzip file; InputError if it is damaged."""
     if data[:2] != b"\x1f\x8b":

@@ -202,7 +202,8 @@ def _fault(words: list[str], first: int) -> str:
         return ""
     label = _number(words[0])
     if label is None or not math.isfinite(label):
-        return f"its label is {words[0]!r}, which is no number"
+        hint = " (if it is a table with commas, call it .csv)" if "," in words[0] else ""
+        return f"its label is {words[0][:40]!r}, which is no number{hint}"
     last = first - 1
     for word in words[1:]:
         index, colon, value = word.partition(":")

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training.pytorch import pytorch
+from p2p_sim.learning.training.pytorch import device_of, pytorch
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,8 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     row counts where a class is as likely as that for its weakly changed copy.  ``weight``: at least 0, of these rows'
     loss.  ``steps``: of stochastic gradient descent, at least 1; each has ``batch`` rows with labels, and ``ratio``
     times as many of any kind.  ``learning_rate``: above 0, falling with a cosine.  ``random_state``: of all chance,
-    below 2^31; equal ones give equal models, trained on one thread.
+    below 2^31; equal ones give equal models, trained on one thread.  ``device``: of PyTorch, for training; "auto" is a
+    GPU if there is one, on which equal arguments need not give equal bits.  What is trained predicts on the processor.
 
     A weakly changed copy is moved by up to a tenth; a strongly changed one by a fifth, and it is turned, sheared, given
     another contrast, and loses a square.  Raises InputError for arguments out of range, and MissingPackageError without
@@ -53,6 +54,7 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ratio: int = 7,
         learning_rate: float = 0.03,
         random_state: int = 0,
+        device: str = "cpu",
     ):
         self.shape = shape
         self.hidden = hidden
@@ -63,6 +65,7 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ratio = ratio
         self.learning_rate = learning_rate
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on features (n, d) and labels (n,), -1 where there is none."""
@@ -82,10 +85,12 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.mean_, self.deviation_ = float(x.mean()), float(x.std()) or 1.0  # of all pixels
         with pytorch("FixMatch is trained by PyTorch") as torch, torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self.random_state))
-            self.network_ = self._network(torch)
-            rows = self._tensor(torch, x)
-            labels = torch.from_numpy(np.searchsorted(self.classes_, y[known]))
-            self._descend(torch, rows[torch.from_numpy(known)], labels, rows)
+            device = device_of(torch, self.device)
+            self.network_ = self._network(torch).to(device)  # drawn on the processor, as all chance is
+            rows = self._tensor(torch, x).to(device)
+            labels = torch.from_numpy(np.searchsorted(self.classes_, y[known])).to(device)
+            self._descend(torch, rows[torch.from_numpy(known).to(device)], labels, rows)
+            self.network_ = self.network_.cpu()
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -110,8 +115,8 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             descent, lambda step: math.cos(7 * math.pi * step / (16 * self.steps))
         )
         for _ in range(self.steps):
-            few = torch.randint(len(own), (self.batch,))
-            many = rows[torch.randint(len(rows), (self.batch * self.ratio,))]
+            few = torch.randint(len(own), (self.batch,)).to(own.device)
+            many = rows[torch.randint(len(rows), (self.batch * self.ratio,)).to(rows.device)]
             loss = entropy(self.network_(self._changed(torch, own[few], strong=False)), labels[few])
             with torch.no_grad():
                 weak = torch.softmax(self.network_(self._changed(torch, many, strong=False)), dim=1)
@@ -139,17 +144,18 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         first = torch.stack([torch.cos(angle), shear - torch.sin(angle), shift[:, 0]], dim=1)
         second = torch.stack([torch.sin(angle), torch.cos(angle), shift[:, 1]], dim=1)
         warp = torch.nn.functional
-        places = warp.affine_grid(torch.stack([first, second], dim=1), rows.shape, align_corners=False)
+        turned = torch.stack([first, second], dim=1).to(rows.device)
+        places = warp.affine_grid(turned, rows.shape, align_corners=False)
         copies = warp.grid_sample(rows, places, align_corners=False, padding_mode="border")
         if not strong:
             return copies
-        copies = copies * (0.5 + torch.rand(n, 1, 1, 1))
+        copies = copies * (0.5 + torch.rand(n, 1, 1, 1).to(rows.device))
         top, left = (torch.randint(size, (n, 1)) - size // 6 for size in (height, width))
         down, across = torch.arange(height) - top, torch.arange(width) - left
         hidden = ((down >= 0) & (down < height // 3))[:, :, None] & ((across >= 0) & (across < width // 3))[
             :, None, :
         ]
-        return copies.masked_fill(hidden[:, None], 0.0)
+        return copies.masked_fill(hidden[:, None].to(rows.device), 0.0)
 
     def _tensor(self, torch: Any, x: Array) -> Any:
         rows = torch.from_numpy(((x - self.mean_) / self.deviation_).astype(np.float32))

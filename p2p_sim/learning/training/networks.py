@@ -26,7 +26,7 @@ from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import order, own_words, stream, uniform, words
-from p2p_sim.learning.training.pytorch import pytorch
+from p2p_sim.learning.training.pytorch import device_of, pytorch
 
 Array = npt.NDArray[Any]
 Rows = tuple[Array, ...]
@@ -57,6 +57,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     mixup: float
     threads: int
     seed: int
+    device: str
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to labels y (n,), of any two values or more; ``sample_weight`` (n,): at least 0.
@@ -153,8 +154,10 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             )
         self.classes_ = classes
         with pytorch(f"{type(self).__name__} needs PyTorch", self.threads) as torch, torch.enable_grad():
-            given = torch.from_numpy((targets / mean).astype(np.float32))
-            inputs, weights = [torch.from_numpy(each) for each in rows], self._first(torch, len(classes))
+            device = device_of(torch, self.device)
+            given = torch.from_numpy((targets / mean).astype(np.float32)).to(device)
+            inputs = [torch.from_numpy(each).to(device) for each in rows]
+            weights = self._first(torch, len(classes), device)
             steps = self.epochs * math.ceil(len(targets) / self.batch_size)
             optimizer = torch.optim.AdamW(
                 weights, lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True
@@ -164,17 +167,17 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
                 optimizer.zero_grad()
                 self._loss(torch, weights, loss, inputs, given, batch, partner, share).backward()
                 optimizer.step()
-            self.weights_ = [each.detach().numpy() for each in weights]
+            self.weights_ = [each.detach().cpu().numpy() for each in weights]
         self.n_iter_ = self.epochs
         return self
 
-    def _first(self, torch: Any, labels: int) -> list[Any]:
+    def _first(self, torch: Any, labels: int, device: Any) -> list[Any]:
         """Return weights before training, uniform between two bounds."""
         found = []
         for number, (shape, most) in enumerate(self._layers(labels)):
             drawn = own_words(self.seed, stream(ROLE, "first weights", number), 0, math.prod(shape))
             start = (most * (2 * _inside(drawn) - 1)).astype(np.float32).reshape(shape)
-            found.append(torch.from_numpy(start).requires_grad_())
+            found.append(torch.from_numpy(start).to(device).requires_grad_())
         return found
 
     def _batches(self, rows: int) -> Iterator[tuple[Array, Array | None, Array | None]]:
@@ -200,7 +203,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             return loss(
                 torch, self._scores(torch, weights, [each[batch] for each in inputs]), given[batch]
             ).mean()
-        part = torch.from_numpy(share)
+        part = torch.from_numpy(share).to(given.device)
         mixed = []
         for each in inputs:
             wide = part.reshape(-1, *[1] * (each.ndim - 1))
@@ -213,11 +216,13 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         check_is_fitted(self)
         rows, _ = self._read(X, reset=False)
         with pytorch(f"{type(self).__name__} needs PyTorch", self.threads) as torch, torch.no_grad():
-            weights, inputs = (
-                [torch.from_numpy(each) for each in arrays] for arrays in (self.weights_, rows)
-            )
+            device = device_of(torch, self.device)
+            weights = [torch.from_numpy(each).to(device) for each in self.weights_]
+            inputs = [torch.from_numpy(each) for each in rows]
             parts = [
-                self._scores(torch, weights, [each[low : low + BLOCK] for each in inputs]).numpy()
+                self._scores(torch, weights, [each[low : low + BLOCK].to(device) for each in inputs])
+                .cpu()
+                .numpy()
                 for low in range(0, len(rows[0]), BLOCK)
             ]
         return np.concatenate(parts).astype(np.float64)
@@ -234,7 +239,8 @@ class ConvNetClassifier(_Network):
     it rises in the first tenth of the steps and then falls to 0.  ``weight_decay``: at least 0, of AdamW.  ``mixup``:
     at least 0; each row is mixed with another, its share drawn from Beta(mixup, mixup), and so are their losses;
     0: no mixing.  ``threads``: of PyTorch during fits and predictions, which are the same whatever PyTorch is set to
-    outside, but not for another number here.  ``seed``: below 2^64.
+    outside, but not for another number here.  ``seed``: below 2^64.  ``device``: of PyTorch; "auto" is a GPU if there
+    is one, on which equal arguments need not give equal bits.
 
     Pixels are shifted and scaled by the mean and standard deviation of all pixels of the rows that it is fitted to,
     which it takes as public.  Fitted: ``classes_``, ``weights_`` (arrays of float32), ``mean_``, ``scale_``.
@@ -256,10 +262,12 @@ class ConvNetClassifier(_Network):
         mixup: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        device: str = "cpu",
     ):
         self.shape, self.channels, self.kernel, self.hidden = shape, channels, kernel, hidden
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
-        self.weight_decay, self.mixup, self.threads, self.seed = weight_decay, mixup, threads, seed
+        self.weight_decay, self.mixup, self.threads = weight_decay, mixup, threads
+        self.seed, self.device = seed, device
 
     def _check(self) -> None:
         super()._check()
@@ -311,8 +319,8 @@ class EmbeddingClassifier(_Network):
     shifted and scaled by the mean and standard deviation of the rows that it is fitted to, which it takes as public; a
     missing one is the mean.  ``hidden``: units of the first dense layer.
 
-    ``epochs``, ``batch_size``, ``learning_rate``, ``weight_decay``, ``threads``, ``seed``: as in ``ConvNetClassifier``.
-    Fitted: ``classes_``, ``weights_`` (arrays of float32), ``mean_``, ``scale_``.
+    ``epochs``, ``batch_size``, ``learning_rate``, ``weight_decay``, ``threads``, ``seed``, ``device``: as in
+    ``ConvNetClassifier``.  Fitted: ``classes_``, ``weights_`` (arrays of float32), ``mean_``, ``scale_``.
 
     *Source:* Weinberger et al. 2009 (hashing); the form of network that Unified 2023, Figure 1, trains on click data.
     """
@@ -332,10 +340,11 @@ class EmbeddingClassifier(_Network):
         weight_decay: float = 0.01,
         threads: int = 1,
         seed: int = 0,
+        device: str = "cpu",
     ):
         self.buckets, self.width, self.numeric, self.hidden = buckets, width, numeric, hidden
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
-        self.weight_decay, self.threads, self.seed = weight_decay, threads, seed
+        self.weight_decay, self.threads, self.seed, self.device = weight_decay, threads, seed, device
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn should know: texts, categories and missing values are taken."""

@@ -97,6 +97,15 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+SIZE: Any = {"width": 1400, "height": 900}
+
+
+@pytest.fixture(scope="package")
+def page(chromium: Any) -> Any:
+    """One page for all tests in turn: a process of its own for each would take as long as most of the tests do."""
+    return chromium.new_context(viewport=SIZE).new_page()
+
+
 class Tab:
     """One page of the browser, with what it asked for and what went wrong in it."""
 
@@ -104,9 +113,21 @@ class Tab:
         self.page = page
         self.asked: list[str] = []
         self.complaints: list[str] = []
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self._heard = {
+            "request": lambda request: self.asked.append(request.url),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "console": lambda said: self.complaints.append(f"{said.type}: {said.text}"),
+        }
+        for event, hear in self._heard.items():
+            page.on(event, hear)
+
+    def leave(self) -> None:
+        """Leave the page as it was found: the served page keeps nothing but its address."""
+        self.page.set_viewport_size(SIZE)
+        self.page.emulate_media(media="null", color_scheme="null")
+        for event, hear in self._heard.items():
+            self.page.remove_listener(event, hear)
+        self.page.goto("about:blank")
 
     def open(self, url: str) -> Tab:
         """Open a page and wait for its first view."""
@@ -135,10 +156,9 @@ class Tab:
 
 
 @pytest.fixture
-def tab(chromium: Any) -> Iterator[Tab]:
-    """A page of a window of its own; whatever it complains of fails the test."""
-    window = chromium.new_context(viewport={"width": 1400, "height": 900})
-    opened = Tab(window.new_page())
+def tab(page: Any) -> Iterator[Tab]:
+    """The page, as if it were new; whatever it complains of fails the test."""
+    opened = Tab(page)
     yield opened
-    window.close()
+    opened.leave()
     assert opened.complaints == []

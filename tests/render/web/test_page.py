@@ -125,7 +125,7 @@ def test_a_message_tells_its_fields(tab, server):
 )
 def test_a_viewpoint_strikes_out_what_it_cannot_read(tab, server, run, view):
     answers = []
-    tab.page.on("response", lambda answer: answers.append(answer))
+    tab.page.on("response", hear := lambda answer: answers.append(answer))
     tab.open(server.url)
     if run != "peers":
         tab.page.select_option("#run", run)
@@ -133,6 +133,7 @@ def test_a_viewpoint_strikes_out_what_it_cannot_read(tab, server, run, view):
     answers.clear()
     tab.page.select_option("#view", view)
     tab.drawn()
+    tab.page.remove_listener("response", hear)
     told = wanted(run, view=view)
     kinds = known(make(run)).kinds
     drawn = tab.page.eval_on_selector_all(
