@@ -70,7 +70,9 @@ def test_the_address_of_a_job_of_ray(cli, monkeypatch):
     for refused in (cli(*words), cli(*words, "--plan"), cli(*audit)):
         assert refused.status == 2
         named = ("RAY_ADDRESS = '127.0.0.1:1': ", "address = '127.0.0.1:1': ")
-        assert any(each in refused.err for each in named)  # nothing answers, or this process has joined another
+        assert any(
+            each in refused.err for each in named
+        )  # nothing answers, or this process has joined another
     given = cli(*words, "--address", "127.0.0.1:2")
     assert "address = '127.0.0.1:2': " in given.err
     assert cli("run", "peer-to-peer", "--users", "300").status == 0
