@@ -1,7 +1,7 @@
 """What a command costs from the shell to its finished folder, in CPU and wall, beside the floor.
 
-``python -m benchmarks.command --users 10000000 --cases import,alone,help,thousand,run,threads --json``.  Every figure
-is of fresh processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that
+``python -m benchmarks.command --users 10000000 --cases import,alone,help,thousand,run,threads,growth --json``.  Every
+figure is of fresh processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that
 imports numpy alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
 ``python -m benchmarks.command floor USERS FOLDER`` is that process.
 """
@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("import", "alone", "help", "thousand", "run", "threads")
+CASES = ("import", "alone", "help", "thousand", "run", "threads", "growth")
 SEED, ALPHA, CLUSTER_SIZE = 7, 0.1, 1000
 THETA = 1 - 2**-53
 """Of the floor, which draws whether each user reports; the command lets all report."""
@@ -36,6 +36,8 @@ THETA = 1 - 2**-53
 _IMPORT_CPU, _ALONE_CPU = 0.4, 0.3
 _HELP_CPU, _THOUSAND_CPU, _MOST_CPU, _TENTH_CPU = 0.3, 1.2, 3.0, 2.2
 _CPU_OF_ONE = 1.1
+_NOT_GUESSED = (1 << 62) + SEED
+"""A seed that runs without their population take: a small one might be guessed."""
 _IMPORTED = [sys.executable, "-c", "import p2p_sim"]
 _ONLY_NUMPY = [sys.executable, "-c", "import numpy"]
 
@@ -48,8 +50,8 @@ def main(
 ) -> dict[str, Any]:
     """Measure the chosen cases; return the machine and one row a measurement.
 
-    ``users``: of the case "run", which also measures a tenth of them.  ``progress`` is called with (case, cases done,
-    cases in all).  Raises InputError for bad arguments.
+    ``users``: of the case "run", which also measures a tenth of them, and of "growth", also a
+    hundredth.  ``progress`` is called with (case, cases done, cases in all).  Raises InputError for bad arguments.
     """
     for name in cases:
         if name not in CASES:
@@ -76,6 +78,8 @@ def main(
                     rows.append(_beside_floor(name, size, _run(size), plain, here, repeat, most))
             if name == "threads":
                 rows.append(_threads(users, here, repeat))
+            if name == "growth":
+                rows.append(_growth(users, here, repeat))
             if progress is not None:
                 progress(name, done, len(chosen))
     return {"machine": measure.machine(), "rows": rows}
@@ -114,6 +118,27 @@ def _threads(users: int, folder: Path, repeat: int) -> Row:
     return _row("threads", users, {"cpu_of_one": _CPU_OF_ONE}, figures)
 
 
+def _growth(users: int, folder: Path, repeat: int) -> Row:
+    """Measure how CPU grows with users, from a hundredth of them on, with the start of the command and without."""
+    sizes = [max(10, users // 100), max(10, users // 10), users]
+    given = ("--theta", "0.1", "--cluster-size", str(min(sizes[0], 100_000)), "--no-population")
+    words = [*([*_run(size, _NOT_GUESSED), *given] for size in sizes), _run(10)]
+    command_cost(words[0], folder)  # the first may compile what it imports
+    rounds = [[command_cost(each, folder).cpu for each in words] for _ in range(repeat)]
+    figures = {
+        "cpu_of_a_hundredth": statistics.median(each[0] for each in rounds),
+        "cpu_of_a_tenth": statistics.median(each[1] for each in rounds),
+        "cpu": statistics.median(each[2] for each in rounds),
+        "times_a_hundredth": statistics.median(most / least for least, _, most, _ in rounds),
+        "times_a_tenth": statistics.median(most / less for _, less, most, _ in rounds),
+        "work_times_a_tenth": statistics.median((most - start) / (less - start) if less > start else 0.0
+                                                for _, less, most, start in rounds),
+    }  # fmt: skip
+    return _row(
+        "growth", users, {"times_a_hundredth": 100, "times_a_tenth": 10, "work_times_a_tenth": 10}, figures
+    )
+
+
 def _row(case: str, users: int, target: dict[str, float], figures: dict[str, Any]) -> Row:
     shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
     reached = all(figures[name] <= most for name, most in target.items()) and figures.get(
@@ -126,8 +151,8 @@ def _our(*words: str) -> list[str]:
     return [sys.executable, "-m", "p2p_sim.cli", *words]
 
 
-def _run(users: int) -> list[str]:
-    return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(SEED), "--out", "run", "--force")
+def _run(users: int, seed: int = SEED) -> list[str]:
+    return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(seed), "--out", "run", "--force")
 
 
 def plainly(users: int, folder: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 import warnings
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import kept_outputs, layout, ray_session
+from p2p_sim.backends.ray_losses import LOSSES, why
 from p2p_sim.backends.ray_node import START_SECONDS, busy
 from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
 from p2p_sim.core import code_fingerprint, module_finder
@@ -36,18 +36,6 @@ _INSTALL_SAME = (
     "run)"
 )
 _SHOWN = 3
-_LOSSES = (
-    ray.exceptions.RayActorError,
-    ray.exceptions.WorkerCrashedError,
-    ray.exceptions.NodeDiedError,
-    ray.exceptions.OutOfMemoryError,
-    ray.exceptions.ObjectLostError,
-    ray.exceptions.ObjectFetchTimedOutError,
-)
-"""What Ray raises where a process or a machine has gone, and what it had sent."""
-_USED = re.compile(r"was ([\d.]+ ?\w*B) used / ([\d.]+ ?\w*B) limit")
-_LOST = "a Ray actor of this run was lost"
-
 STARTING_AT_ONCE = 4
 """How many actors start at the same time."""
 
@@ -309,18 +297,18 @@ def fetch(handle: Any, doing: str) -> Any:
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, (InputError, ProtocolError)):
             raise error.cause from None
-        if isinstance(error.cause, _LOSSES):  # of whoever should have sent what this one was to read
-            raise ActorLostError(f"{doing}: {_why(error.cause)}") from error
+        if isinstance(error.cause, LOSSES):  # of whoever should have sent what this one was to read
+            raise ActorLostError(f"{doing}: {why(error.cause)}") from error
         missing = _missing(error)
         if missing:
             raise InputError(
                 f"{doing}: the Ray worker cannot import what this process imports ({missing}); {_INSTALL_SAME}"
             ) from error
         raise
-    except _LOSSES as error:
-        raise ActorLostError(f"{doing}: {_why(error)}") from error
+    except LOSSES as error:
+        raise ActorLostError(f"{doing}: {why(error)}") from error
     except ray.exceptions.RayError as error:
-        raise RunLostError(f"{doing}: {_why(error)}. {AGAIN}") from error
+        raise RunLostError(f"{doing}: {why(error)}. {AGAIN}") from error
 
 
 def _missing(error: Exception) -> str:
@@ -331,29 +319,6 @@ def _missing(error: Exception) -> str:
     lines = [line.strip() for line in str(cause).splitlines()]
     named = [line for line in lines if "No module named" in line or "cannot import name" in line]
     return named[-1] if named else ""
-
-
-def _why(error: Exception) -> str:
-    """Return in words how an actor was lost."""
-    text = " ".join(str(error).split())
-    if isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in text:
-        used = _USED.search(text)
-        full = f" ({used[1]} of {used[2]} were used)" if used else ""
-        return (
-            f"{_LOST}: memory ran out on its machine{full}, and Ray ended it: use fewer users or more machines, or end "
-            "other programs there"
-        )
-    if isinstance(error, ray.exceptions.ActorUnavailableError):
-        return f"{_LOST}: its process does not answer"
-    if isinstance(error, ray.exceptions.RayActorError):
-        if "node" in text and ("died" in text or "dead" in text) and "process has died" not in text:
-            return f"{_LOST}: its machine left the cluster"
-        if "SystemExit" in text or "INTENDED_USER_EXIT" in text:
-            return f"{_LOST}: its own code ended the process (sys.exit)"
-        return f"{_LOST}: its process was killed or has crashed, or memory ran out"
-    if isinstance(error, ray.exceptions.ObjectLostError):
-        return "what an actor of this run had sent was lost, with its machine"
-    return f"{_LOST}: {type(error).__name__}, {text[:200]}"
 
 
 def resolve(bundles: list[Any]) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import ray
 
 from p2p_sim.backends import ray_session
+from p2p_sim.backends.ray_losses import LOSSES, for_memory, why
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core.errors import InputError, RunLostError
 
@@ -87,14 +88,13 @@ class RayWorkers:
         index, actor = self._busy.pop(done[0])
         try:
             answer, refused = ray.get(done[0])
-        except ray.exceptions.RayActorError as error:
-            first = str(error).strip().partition("\n")[0]
-            if not actor.ready:
+        except LOSSES as error:
+            if not (actor.ready or for_memory(error)):
                 raise RunLostError(
-                    f"a Ray worker ended before it began ({first}): install the same as here on every node, and give "
-                    "the same command again"
+                    f"a Ray worker ended before it began ({why(error)}): install the same as here on every node, and "
+                    "give the same command again"
                 ) from error
-            return index, None, f"the Ray actor that made it was lost ({first})"
+            return index, None, why(error)
         if refused:
             raise InputError(f"{refused}; install the same there")
         actor.ready = True

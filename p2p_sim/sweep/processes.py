@@ -153,7 +153,10 @@ class Processes:
         process.close()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         if status == -9:
-            how += ", as the system does to a process that takes too much memory"
+            how += (
+                ", as the system does to one that takes too much memory: then give a smaller --workers, or runs of "
+                "fewer users"
+            )
         if not process.ready:
             raise RunLostError(
                 f"a worker of this sweep {how} before it began: see above what it said.  The runs that were made are "

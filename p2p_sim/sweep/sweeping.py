@@ -258,7 +258,7 @@ def _make(
         if text is None and tries[index] < _TRIES:
             lost.append((index, run))
             continue
-        answer = {"error": f"{how}, {_TRIES} times", "again": True} if text is None else json.loads(text)
+        answer = {"error": f"{how} ({_TRIES} times)", "again": True} if text is None else json.loads(text)
         _tell(index, answer.pop("warnings", ()), heard)
         kept.add(index, answer)
         del tries[index]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.backends import ray_session, ray_site, reexecution
+from p2p_sim.backends import ray_losses, ray_session, ray_site, ray_workers, reexecution
 from tests.backends.programs import Dying, DyingOnce
 from tests.contract.cases import POPULATIONS
 
@@ -117,10 +117,28 @@ def test_who_was_killed_for_memory_is_said_so(monkeypatch: pytest.MonkeyPatch) -
     said = "killed due to the node running low on memory. Memory on the node (IP: 192.0.2.2) was 3.01GB used / 23.54GB"
     error = ray_site.ray.exceptions.OutOfMemoryError(f"{said} limit (0.127671) OOM kill reason: ...")
     text = "memory ran out on its machine (3.01GB of 23.54GB were used), and Ray ended it: use fewer users or more"
-    assert text in ray_site._why(error)
+    assert text in ray_losses.why(error)
     monkeypatch.setattr(reexecution, "_starved", lambda: 7)
     assert reexecution._kernel(7) == ""
     assert "the kernel of this machine ended 2 processes for want of memory" in reexecution._kernel(5)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_worker_of_a_sweep_that_was_killed_for_memory_is_lost_and_no_error(
+    ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray's error for it is of no kind that its other losses are."""
+
+    def killed(_handle: object) -> None:
+        raise ray_site.ray.exceptions.OutOfMemoryError("memory usage threshold")
+
+    monkeypatch.setattr(ray_site.ray, "wait", lambda handles, timeout: (handles, []))
+    monkeypatch.setattr(ray_site.ray, "get", killed)
+    workers = object.__new__(ray_workers.RayWorkers)
+    workers._busy = {"handle": (5, ray_workers._Actor("actor", ready=ready))}
+    index, answer, how = workers.take()
+    assert (index, answer) == (5, None)
+    assert "memory ran out on its machine, and Ray ended it: use fewer users" in how
 
 
 def test_on_a_cluster_a_repeat_takes_the_processors_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

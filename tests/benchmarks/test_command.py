@@ -30,11 +30,13 @@ def test_rows_have_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(measure.as_text(result)) == result
     rows = result["rows"]
     assert [(row["case"], row["users"]) for row in rows] == [
-        ("import", 0), ("alone", 0), ("help", 0), ("thousand", 1000), ("run", 200), ("run", 20), ("threads", 200)
+        ("import", 0), ("alone", 0), ("help", 0), ("thousand", 1000), ("run", 200), ("run", 20), ("threads", 200),
+        ("growth", 200),
     ]  # fmt: skip
-    assert [row["reached"] for row in rows] == [False, False, False, False, True, False, True]
+    assert [row["reached"] for row in rows] == [False, False, False, False, True, False, True, True]
     assert rows[4]["times_floor_cpu"] == 5
-    assert len(asked) == 6 + 3 * (6 * 2 + 2)
+    assert rows[7]["times_a_hundredth"] == rows[7]["times_a_tenth"] == 1
+    assert len(asked) == 6 + 3 * (6 * 2 + 2) + 1 + 3 * 4
 
 
 def test_the_floor_is_the_command_s_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import p2p_sim
 from benchmarks import engine, measure, workload
 from benchmarks.floor import check, floor
+from p2p_sim.core.threads import Threads
 
 COMMON = {
     "case": str,
@@ -90,3 +92,16 @@ def test_floor_does_not_depend_on_its_chunks() -> None:
 def test_bad_arguments(cases: tuple[str, ...], users: int) -> None:
     with pytest.raises(p2p_sim.InputError):
         engine.main(users=users, cases=cases)
+
+
+def test_the_best_wall_time_is_half_of_what_blocks_do_and_all_of_the_rest() -> None:
+    def spin(_: int = 0) -> None:
+        until = time.thread_time() + 0.01
+        while time.thread_time() < until:
+            pass
+
+    def beside(rest: int) -> float:
+        return engine.best_wall(lambda: [spin() for _ in range(rest)] + list(Threads(1).map(spin, range(8))))
+
+    assert beside(0) == pytest.approx(0.5, abs=0.1)
+    assert beside(8) == pytest.approx(0.75, abs=0.1)

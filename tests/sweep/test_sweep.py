@@ -142,7 +142,7 @@ def test_a_run_that_kills_its_workers_is_named_and_tried_when_the_sweep_goes_on(
     here(dies=lambda index: index == 7)
     table = p2p_sim.sweep(USERS, out=tmp_path / "b")
     assert table["status"].tolist() == ["failed" if run == 7 else "made" for run in range(12)]
-    assert table["error"][7] == "the process that made it was killed by signal 9, 2 times"
+    assert table["error"][7] == "the process that made it was killed by signal 9 (2 times)"
     assert table["parameter[alpha]"][7] == whole["parameter[alpha]"][7]
     same(table.drop(index=7)[list(whole)], whole.drop(index=7).astype(table[list(whole)].dtypes))
     hands = here()
