@@ -1,22 +1,18 @@
 """What a command costs from the shell to its finished folder, in CPU and wall, beside the floor.
 
-``python -m benchmarks.command --users 10000000 --cases help,thousand,run,threads --json``.  Every figure is of fresh
-processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that imports numpy
-alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
+``python -m benchmarks.command --users 10000000 --cases import,alone,help,thousand,run,threads --json``.  Every figure
+is of fresh processes, median of so many: imports, the run, accounting, and writing.  The floor is a process that
+imports numpy alone, or, for a run, draws the same users, does Algorithm 2 in plain numpy and saves its columns.
 ``python -m benchmarks.command floor USERS FOLDER`` is that process.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +21,22 @@ import numpy as np
 import p2p_sim
 from benchmarks import floor, measure
 from benchmarks.command_line import command_line
-from benchmarks.measure import Cost
+from benchmarks.measure import command_cost
 from p2p_sim.core.population import Population
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("help", "thousand", "run", "threads")
+CASES = ("import", "alone", "help", "thousand", "run", "threads")
 SEED, ALPHA, CLUSTER_SIZE = 7, 0.1, 1000
 THETA = 1 - 2**-53
 """Of the floor, which draws whether each user reports; the command lets all report."""
 
+_IMPORT_CPU, _ALONE_CPU = 0.4, 0.3
 _HELP_CPU, _THOUSAND_CPU, _MOST_CPU, _TENTH_CPU = 0.3, 1.2, 3.0, 2.2
 _CPU_OF_ONE = 1.1
+_IMPORTED = [sys.executable, "-c", "import p2p_sim"]
 _ONLY_NUMPY = [sys.executable, "-c", "import numpy"]
 
 
@@ -63,8 +61,13 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         for done, name in enumerate(chosen, 1):
-            if name == "help":
-                rows.append(_beside_floor(name, 0, _our("--help"), _ONLY_NUMPY, here, repeat, _HELP_CPU))
+            if name in ("import", "alone", "help"):
+                words, most = {
+                    "import": (_IMPORTED, _IMPORT_CPU),
+                    "alone": (_our(), _ALONE_CPU),
+                    "help": (_our("--help"), _HELP_CPU),
+                }[name]
+                rows.append(_beside_floor(name, 0, words, _ONLY_NUMPY, here, repeat, most))
             if name == "thousand":
                 rows.append(_beside_floor(name, 1000, _run(1000), _ONLY_NUMPY, here, repeat, _THOUSAND_CPU))
             if name == "run":
@@ -82,8 +85,8 @@ def _beside_floor(
     case: str, users: int, ours: list[str], plain: list[str], folder: Path, repeat: int, most: float
 ) -> Row:
     """Measure a command and its floor in turn."""
-    _cost(ours, folder)  # the first may compile what it imports
-    pairs = [(_cost(ours, folder), _cost(plain, folder)) for _ in range(repeat)]
+    command_cost(ours, folder)  # the first may compile what it imports
+    pairs = [(command_cost(ours, folder), command_cost(plain, folder)) for _ in range(repeat)]
     figures = {
         "cpu": statistics.median(one.cpu for one, _ in pairs),
         "wall": statistics.median(one.wall for one, _ in pairs),
@@ -100,7 +103,7 @@ def _threads(users: int, folder: Path, repeat: int) -> Row:
     for _ in range(repeat):
         costs = []
         for threads in (2, 1):
-            costs.append(_cost([*_run(users), "--threads", str(threads)], folder))
+            costs.append(command_cost([*_run(users), "--threads", str(threads)], folder))
             digests.add(json.loads((folder / "run" / "run.json").read_text())["digest"])
         pairs.append(costs)
     figures = {
@@ -125,20 +128,6 @@ def _our(*words: str) -> list[str]:
 
 def _run(users: int) -> list[str]:
     return _our("run", "peer-to-peer", "--users", str(users), "--seed", str(SEED), "--out", "run", "--force")
-
-
-def _cost(command: Sequence[str], folder: Path) -> Cost:
-    """Run a command in a folder until it ends; return its CPU seconds, with those of its own children, and wall."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(measure.ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process compiles what it imports
-    done = subprocess.run(
-        list(command), cwd=folder, capture_output=True, text=True, check=False, env=environment
-    )
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr}")
-    return Cost(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall)
 
 
 def plainly(users: int, folder: Path) -> None:

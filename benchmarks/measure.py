@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -70,14 +71,9 @@ def ratio(floor: list[Cost], engine: list[Cost], clock: str) -> float:
     return float(statistics.median(getattr(a, clock) / getattr(b, clock) for a, b in pairs))
 
 
-def tree_cpu(root: int | None = None) -> float:
-    """Return the CPU seconds so far of this process, all its descendants, and those of them that have ended.
-
-    Read from each process's CPU clock (nanoseconds; /proc/PID/stat counts in ticks of 10 ms).
-    """
-    root = root or os.getpid()
+def tree(root: int | None = None) -> list[int]:
+    """Return the process ids of this process, or of another, and of all its descendants."""
     children: dict[int, list[int]] = {}
-    ended: dict[int, float] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -85,16 +81,46 @@ def tree_cpu(root: int | None = None) -> float:
             except OSError:  # it has ended meanwhile
                 continue
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-            ended[int(entry.name)] = (int(fields[13]) + int(fields[14])) / _TICK
-    total, queue = 0.0, [root]
-    while queue:
-        pid = queue.pop()
-        queue += children.get(pid, [])
+    found = [root or os.getpid()]
+    for pid in found:  # which grows
+        found += children.get(pid, [])
+    return found
+
+
+def tree_cpu(root: int | None = None) -> float:
+    """Return the CPU seconds so far of this process, all its descendants, and those of them that have ended.
+
+    Read from each process's CPU clock (nanoseconds; /proc/PID/stat counts in ticks of 10 ms).
+    """
+    total = 0.0
+    for pid in tree(root):
         try:
-            total += time.clock_gettime((~pid << 3) | 2) + ended.get(pid, 0.0)
+            fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+            total += time.clock_gettime((~pid << 3) | 2) + (int(fields[13]) + int(fields[14])) / _TICK
         except OSError:
             continue
     return total
+
+
+def from_checkout() -> dict[str, str]:
+    """Return the environment of commands that run this checkout's code, and keep what they compile of it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": str(ROOT)}
+
+
+def command_cost(command: Sequence[str], folder: Path) -> Cost:
+    """Run a command in a folder until it ends; return its CPU seconds, with those of its own children, and wall.
+
+    Raises RuntimeError with what it said if it fails.
+    """
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        list(command), cwd=folder, capture_output=True, text=True, check=False, env=from_checkout()
+    )
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr}")
+    return Cost(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall)
 
 
 @contextmanager

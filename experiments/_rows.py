@@ -9,14 +9,13 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from experiments import _made_by
 from p2p_sim import Population, privacy
-from p2p_sim.core import code_fingerprint
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
@@ -26,9 +25,15 @@ Row = dict[str, Any]
 Case = tuple[Mapping[str, Any], Callable[[], Sequence[Row]]]
 """Settings, as JSON values, and what computes their rows; equal settings and equal code give equal rows."""
 
+
+class Found(TypedDict):
+    """Rows of a case, and the fingerprint of the code that found them."""
+
+    code: str
+    rows: list[Row]
+
+
 SUFFIX = ".rows.json"
-_LIBRARIES = ("scipy", "scikit-learn")
-"""Packages that results depend on, beside those that decide the bits of a run."""
 
 
 class Kept:
@@ -40,7 +45,7 @@ class Kept:
     """
 
     def __init__(self, place: Path | None = None, what: str = "rows", *, fresh: bool = False):
-        self._what, self._found, self.file = what, dict[str, list[Row]](), _beside(place)
+        self._what, self._found, self.file = what, dict[str, Found](), _beside(place)
         if self.file is None:
             return
         output_files.check(str(self.file))
@@ -51,37 +56,43 @@ class Kept:
 
     def take(self, cases: Sequence[Case]) -> list[Row]:
         """Return the rows of all cases in order, computing and keeping those that are not there."""
-        there = sum(_key(settings) in self._found for settings, _ in cases)
+        there = sum(self._has(_key(settings), compute) for settings, compute in cases)
+        other = sum(_key(settings) in self._found for settings, _ in cases) - there
         if there:
             _tell(
                 f"{there} of {len(cases)} {self._what} were there already, in {self.file}; --fresh computes them again"
+            )
+        if other:
+            _tell(
+                f"{self.file}: {other} of its {self._what} were found by other code or other versions of packages, and "
+                "are computed again"
             )
         return [row for settings, compute in cases for row in self.get(settings, compute)]
 
     def get(self, settings: Mapping[str, Any], compute: Callable[[], Sequence[Row]]) -> list[Row]:
         """Return the rows of one case; as they are read back, whether or not they were there."""
         key = _key(settings)
-        if key not in self._found:
-            self._found[key] = json.loads(json.dumps(list(compute()), default=_plain))
+        if not self._has(key, compute):
+            rows = json.loads(json.dumps(list(compute()), default=_plain))
+            self._found[key] = {"code": _made_by.of(compute), "rows": rows}
             if self.file is not None:
-                content = json.dumps({"code": code(), "rows": self._found}, indent=1)
-                output_files.write(self.file, content)
-        return self._found[key]
+                output_files.write(self.file, json.dumps(self._found, indent=1))
+        return self._found[key]["rows"]
+
+    def _has(self, key: str, compute: Callable[[], Sequence[Row]]) -> bool:
+        """Whether the rows of a case are there, and of the code that is here."""
+        return key in self._found and self._found[key]["code"] == _made_by.of(compute)
 
     def _read(self, file: Path) -> None:
         try:
             content = json.loads(file.read_text())
-            made_by, rows = content["code"], dict[str, list[Row]](content["rows"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            self._found = {
+                key: Found(code=each["code"], rows=list(each["rows"])) for key, each in content.items()
+            }
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(
                 f"{str(file)!r} are no rows of an experiment ({error}): remove it, or give --fresh"
             ) from error
-        if made_by == code():
-            self._found = rows
-        elif rows:
-            _tell(
-                f"{file}: its rows were found by other code or other versions of packages, and are computed again"
-            )
 
 
 def keeping(parser: ArgumentParser, place: Path, what: str, *, fresh: bool) -> Kept:
@@ -95,15 +106,6 @@ def keeping(parser: ArgumentParser, place: Path, what: str, *, fresh: bool) -> K
 def add_fresh(parser: ArgumentParser) -> None:
     """Add the option ``--fresh``."""
     parser.add_argument("--fresh", action="store_true", help="compute rows again that are there already")
-
-
-@cache
-def code() -> str:
-    """Return a fingerprint of all of p2p_sim, protocols and experiments, and of the packages they compute with."""
-    found = code_fingerprint.code_of(()) | {name: metadata.version(name) for name in _LIBRARIES}
-    for path in Path(__file__).parent.glob("*.py"):
-        found[f"experiments/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 @cache

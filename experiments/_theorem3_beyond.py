@@ -1,7 +1,9 @@
-"""Beyond Theorem 3 of Clustering 2022: several runs, labels that change together, more labels, peers on a graph.
+"""Beyond Theorem 3 of Clustering 2022: runs, other mechanisms, every composition, groups, more labels, graphs.
 
-Each row has what the accountant finds for the learner at some delta, what follows from the theorem by itself (runs add
-up; a group of m labels is a chain of m neighbours), and what randomizing her own label gives a user without any peer.
+Each row has what the accountant finds for the learner at some delta, what follows from the theorem by itself (runs,
+and other mechanisms on the same labels, add up; a group of m labels is a chain of m neighbours), and what randomizing
+her own label gives a user without any peer.  ``summed``: the exact epsilons of the runs, each at its own share of
+delta, added (basic composition).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from experiments import _theorem3_mixed as mixed
 from experiments._rows import ONE_LABEL, Case
 from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
@@ -20,6 +23,8 @@ from protocols import PeerToPeer
 Row = dict[str, Any]
 
 FIXED = 0.1
+ONES = ("0 %", "25 %", "50 %", "75 %", "100 %", "worst")
+"""Compositions: the share of the cluster's other users who have label 1, and the worst of all."""
 TIMES, GROUPS, LABELS = (1, 4, 16, 64), (2, 4, 8), (2, 4, 10)
 GRAPHS = (
     "complete",
@@ -44,7 +49,11 @@ def cases(*, quick: bool) -> Iterator[Case]:
             yield _case("runs", rule, times)
         for members in GROUPS[:1] if quick else GROUPS:
             yield _case("labels changed together", rule, members)
+        for then in list(mixed.THEN)[:1] if quick else mixed.THEN:
+            yield _case("then", rule, then)
     for rule in ("fixed", "Theorem 3"):
+        for ones in ONES:
+            yield _case("composition", rule, ones)
         for labels in LABELS:
             yield _case("label values", rule, labels)
         for graph in ("complete", "regular:20") if quick else GRAPHS:
@@ -58,14 +67,25 @@ def _case(what: str, rule: str, value: int | str) -> Case:
 def _row(what: str, rule: str, value: int | str) -> list[Row]:
     size = GRAPH_SIZE if what == "graph" else SIZE
     bound = theorem3(size, 1.0)
-    alpha = FIXED if rule == "fixed" else bound.parameters["alpha"]
+    asked = mixed.alpha_of(str(value), size) if what == "then" else bound.parameters["alpha"]
+    alpha, summed = FIXED if rule == "fixed" else asked, ""
     local = math.log((1 - alpha) / alpha)
     promised, delta = bound.epsilon, bound.delta
     if what == "graph":
         found = _on_graph(alpha, str(value))
+    elif what == "composition":
+        others = "worst" if value == "worst" else (size - 1) * int(str(value).removesuffix(" %")) // 100
+        found = privacy.profile(PeerToPeer(alpha), cluster_size=size, composition=others)
     elif what == "label values":
         found = privacy.profile(PeerToPeer(alpha, labels=int(value)), cluster_size=size)
         local += math.log(int(value) - 1)
+    elif what == "then":
+        parts = mixed.parts(str(value), alpha, size)
+        found = privacy.compose([part.profile for part in parts])
+        promised, delta, local = (
+            sum(getattr(part, name) for part in parts) for name in ("epsilon", "delta", "local")
+        )
+        summed = f"{sum(part.profile.epsilon(part.delta) for part in parts):.5g}"
     else:
         number = int(value)
         one = privacy.profile(PeerToPeer(alpha), cluster_size=size)
@@ -73,12 +93,14 @@ def _row(what: str, rule: str, value: int | str) -> list[Row]:
         found = privacy.grouped(one, number) if together else privacy.composed(one, number)
         delta = _chained(bound, number) if together else number * delta
         promised, local = number * promised, number * local
+        summed = "" if together else f"{number * one.epsilon(bound.delta):.5g}"
     return [
         {
             "what": what, "value": value, "rule": rule, "cluster_size": size, "theta": 1.0,
             "alpha": f"{alpha:.5g}", "delta": f"{delta:.5g}", "epsilon": f"{found.epsilon(delta):.5g}",
             "basis": found.basis, "theorem3": f"{promised:.5g}" if rule != "fixed" else "",
-            "local": f"{local:.5g}", "includes": ONE_LABEL if what != "labels changed together" else "that many labels",
+            "local": f"{local:.5g}", "summed": summed,
+            "includes": ONE_LABEL if what != "labels changed together" else "that many labels",
         }
     ]  # fmt: skip
 

@@ -157,7 +157,10 @@ def _called(row: Mapping[str, Any], before: str = ", ") -> str:
 def beyond(rows: Rows) -> Figure:
     """Draw what the accountant finds beyond the theorem, a panel a kind, beside what follows from less."""
     kinds = list(dict.fromkeys(row["what"] for row in rows))
-    figure, grid = panels((len(kinds) + 1) // 2, 2, (11.0, 7.5))
+    lines = (len(kinds) + 1) // 2
+    figure, grid = panels(lines, 2, (11.0, 3.7 * lines))
+    for empty in grid.ravel()[len(kinds) :]:
+        empty.set_visible(False)
     for axes, kind in zip(grid.ravel(), kinds, strict=False):
         here = [row for row in rows if row["what"] == kind]
         values = list(dict.fromkeys(str(row["value"]) for row in here))
@@ -173,7 +176,10 @@ def beyond(rows: Rows) -> Figure:
             if rule == "Theorem 3":
                 y = [float(row["theorem3"]) for row in line]
                 axes.plot(at, y, color=RED, marker="s", label="from Theorem 3")
-        axes.set_xticks(range(len(values)), values, fontsize="small", rotation=25 if kind == "graph" else 0)
+        names = [value.replace(" and ", "\nand ") for value in values]
+        axes.set_xticks(
+            range(len(values)), names, fontsize="small", rotation=25 if kind in ("graph", "then") else 0
+        )
         axes.set(yscale="log", xlabel=kind, ylabel="ε of the learner (nats)")
         axes.grid(True, alpha=0.3)
     drawn = [axes.get_legend_handles_labels() for axes in grid.ravel()]

@@ -11,6 +11,7 @@ from p2p_sim.core.lazy_package import keep_from_files
 
 if TYPE_CHECKING:
     from p2p_sim.check import Checked, check
+    from p2p_sim.comparison import compare
     from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
     from p2p_sim.core.population import Population
     from p2p_sim.evaluate import evaluate
@@ -29,6 +30,7 @@ __all__ = [
     "RunLostError",
     "View",
     "check",
+    "compare",
     "evaluate",
     "load",
     "paired",
@@ -36,7 +38,7 @@ __all__ = [
     "sweep",
 ]
 
-keep_from_files(__name__, "check", "evaluate", "paired", "run", "sweep")
+keep_from_files(__name__, "check", "compare", "evaluate", "paired", "run", "sweep")
 
 
 def __getattr__(name: str) -> Any:
@@ -45,6 +47,9 @@ def __getattr__(name: str) -> Any:
         case "Checked" | "check":
             global Checked, check
             from p2p_sim.check import Checked, check
+        case "compare":
+            global compare
+            from p2p_sim.comparison import compare
         case "InputError" | "ProtocolError" | "RunLostError":
             global InputError, ProtocolError, RunLostError
             from p2p_sim.core.errors import InputError, ProtocolError, RunLostError

@@ -15,7 +15,7 @@ from importlib import metadata
 
 import protocols
 from p2p_sim.core import module_finder
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError, near
 from p2p_sim.core.protocol import Protocol
 
 GROUP = "p2p_sim.protocols"
@@ -77,7 +77,7 @@ def named(name: str) -> type[Protocol]:
     every = {kind.command_name(): kind for kind in everything()}
     if name not in every:
         raise InputError(
-            f"unknown protocol {name!r}; known: {', '.join(every)}; or one of your own, MODULE:CLASS"
+            f"unknown protocol {name!r}{near(name, every)}; known: {', '.join(every)}; or one of your own, MODULE:CLASS"
         )
     return every[name]
 

@@ -130,7 +130,9 @@ class Coalition:
         Raises InputError unless ``channels`` is "plain" or "encrypted".
         """
         if channels not in CHANNELS:
-            raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+            raise InputError(
+                f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}{near(str(channels), CHANNELS)}"
+            )
         handled = self.handled_by_members(message, columns)
         seen = handled | travels(message, columns) if self.wire else handled
         readable = handled if self.reads(message) else self._sealed(message, columns)

@@ -38,8 +38,13 @@ INCLUDES = "one label replaced; features and clusters are public; tuning is not 
 
 _METRICS = {
     "balanced_accuracy": "balanced_accuracy", "auc": "auc", "log_loss_nats": "log_loss",
-    "calibration_error": "calibration_error", "rarest_recall": "rarest_recall",
+    "average_precision": "average_precision", "calibration_error": "calibration_error",
+    "rarest_recall": "rarest_recall",
 }  # fmt: skip
+
+_ERRORS = ("rmse", "mae", "r2")
+RELEASED, TRUE, CONSTANT = "released", "true", "constant"
+"""What models of numbers are measured by, and how a row calls them."""
 
 
 @showing
@@ -49,7 +54,7 @@ def evaluate(
     *,
     seed: int | None = None,
     split_seed: int | None = None,
-    model: str = "logistic-regression",
+    model: str | None = None,
     delta: float = DELTA,
     views: Sequence[str] | None = None,
     progress: Asked = None,
@@ -72,10 +77,12 @@ def evaluate(
     ``includes`` (what epsilon is of), and of each view ``epsilon_nats[VIEW]`` (missing where it is refused),
     ``basis[VIEW]`` and ``assumes[VIEW]``;
     ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]``, ``log_loss_nats[WHICH]``,
-    ``calibration_error[WHICH]`` and ``rarest_recall[WHICH]`` (of the class with the fewest test rows) of the model that
-    was trained on what was "released", the "corrected" one, the one trained on the "true" labels and the "constant"
-    predictor; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``; ``trials``, 1, and
-    ``standard_error`` (missing: of one trial there is none).  Raises InputError for bad input.
+    ``average_precision[WHICH]``, ``calibration_error[WHICH]`` and ``rarest_recall[WHICH]`` (of the class with the
+    fewest test rows) of the model that was trained on what was "released", the "corrected" one, the one trained on the
+    "true" labels and the "constant" predictor; where labels are numbers, ``rmse[WHICH]``, ``mae[WHICH]`` (both in the
+    label's unit) and ``r2[WHICH]`` instead; ``utility``, which of these are best compared on these examples, see
+    ``learning.data_warnings.utility``; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``;
+    ``trials``, 1, and ``standard_error`` (missing: of one trial there is none).  Raises InputError for bad input.
 
     *Source:* the run and the models of ``learn``; the figures of ``privacy.profile`` for these users.
     """
@@ -87,7 +94,8 @@ def evaluate(
     check_delta(probability("delta", delta))
     _check(protocol, data, model, views, how)
     tell = reporter_of(progress)
-    _check_ahead(protocol, model, how.get("graph"), {"seed": seed, "split_seed": split_seed})
+    model = experiment.model_for(protocol, model)
+    _check_ahead(protocol, how.get("graph"), {"seed": seed, "split_seed": split_seed})
     words = {name: how.pop(name) for name in READING if name in how}
     examples = experiment.read(protocol, data, progress=tell, **words)
     result = experiment.learn(
@@ -129,7 +137,7 @@ def _check(protocol: object, data: object, model: object, views: Any, how: dict[
             f"data = {type(data).__name__}: give the name of a data set, the path of a file (of a DataFrame: "
             'frame.to_parquet("mine.parquet")), or a Dataset'
         )
-    if not isinstance(model, str):
+    if not isinstance(model, (str, type(None))):
         raise InputError(
             f'model = {model!r}: give the name of a model, such as "logistic-regression", or "none"'
         )
@@ -159,13 +167,10 @@ def _check(protocol: object, data: object, model: object, views: Any, how: dict[
         raise InputError(f"test = {how['test']!r}: must be a number, the share of test rows")
 
 
-def _check_ahead(protocol: Protocol, model: str, graph: Any, seeds: dict[str, int | None]) -> None:
+def _check_ahead(protocol: Protocol, graph: Any, seeds: dict[str, int | None]) -> None:
     """Check what ``learn`` checks before it reads a data set, which is read here."""
     from p2p_sim.learning import experiment
-    from p2p_sim.learning.training import models
 
-    if model != experiment.NO_MODEL:
-        models.make(model)
     experiment.check(protocol, graph)
     for name, value in seeds.items():
         if value is not None:
@@ -222,19 +227,39 @@ def privacy_of(
 
 def _utility(run: Run) -> dict[str, Any]:
     comparison, kinds = run.notes.get("accuracy") or {}, run.by_kind().values()
-    found: dict[str, Any] = {}
+    numbers = run.notes.get("regression")
+    found = _errors(numbers) if run.notes["data"].get("range") else _accuracies(comparison)
+    trained = numbers or comparison
+    warned = [trained.get("note", ""), *run.notes["data"].get("warnings", ())]
+    return found | {
+        "utility": run.notes["data"].get("utility", "rmse" if "range" in run.notes["data"] else "accuracy"),
+        "labels_released": float(trained.get("trained_on", math.nan)),
+        "test_rows": run.notes["data"].get("test_rows", 0),
+        "messages": sum(count.messages for count in kinds),
+        "bytes": sum(count.nbytes for count in kinds),
+        "note": "; ".join(filter(None, warned)),
+        "trials": 1,
+        "standard_error": math.nan,
+    }
+
+
+def _accuracies(comparison: Mapping[str, Any]) -> dict[str, float]:
+    """Return what models of classes are worth; all missing where none was trained."""
+    found: dict[str, float] = {}
     for which, name in _MODELS.items():
         metrics = comparison.get("metrics", {}).get(name, {})
         found[f"accuracy[{which}]"] = _number(comparison.get(name))
         found |= {f"{column}[{which}]": _number(metrics.get(key)) for column, key in _METRICS.items()}
-    return found | {
-        "labels_released": float(comparison.get("trained_on", math.nan)),
-        "test_rows": run.notes["data"].get("test_rows", 0),
-        "messages": sum(count.messages for count in kinds),
-        "bytes": sum(count.nbytes for count in kinds),
-        "note": comparison.get("note", ""),
-        "trials": 1,
-        "standard_error": math.nan,
+    return found
+
+
+def _errors(numbers: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return what models of numbers are worth; all missing where none was trained."""
+    errors = {} if numbers is None else numbers["errors"]
+    return {
+        f"{name}[{which}]": _number(errors.get(which, {}).get(name))
+        for which in (RELEASED, TRUE, CONSTANT)
+        for name in _ERRORS
     }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import CHANNELS, Coalition
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
@@ -194,7 +194,9 @@ class HasKinds(typing.Protocol):
 def view_of(run: RunRecord, name: str, channels: str, protocol: Protocol) -> View:
     """Return the view of a coalition in a run; see ``Run.view``."""
     if channels not in CHANNELS:
-        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+        raise InputError(
+            f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}{near(str(channels), CHANNELS)}"
+        )
     coalition = coalition_of(run, name, protocol)
     kinds: dict[str, Message] = protocol.messages()
     past = functools.cache(lambda: _recomputed(run, protocol, coalition))

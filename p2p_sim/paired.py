@@ -13,7 +13,7 @@ import numpy.typing as npt
 from p2p_sim.backends import layout
 from p2p_sim.coalition import CHANNELS, WIRE, Coalition
 from p2p_sim.core import seeds
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
@@ -47,7 +47,9 @@ class Pair:
         coalition cannot read it.  Raises InputError as ``Run.view`` does.
         """
         if channels not in CHANNELS:
-            raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+            raise InputError(
+                f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}{near(str(channels), CHANNELS)}"
+            )
         protocol, people = self._program, self.runs[0].population
         assert people is not None
         ids = np.arange(people.users) if people.ids is None else people.ids

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
 from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
 from p2p_sim.rundir import parquet_columns
@@ -39,9 +39,9 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
         raise InputError("population = '': name a Parquet file, or a folder of them")
     files = []
     try:
-        system, path = _system(str(place))
-        for name in _names(system, path):
-            with _opened(system, name) as file:
+        system, path = system_of(str(place))
+        for name in files_at(system, path):
+            with opened(system, name) as file:
                 _check(name, file.schema_arrow, label, cluster)
                 files.append((name, int(file.metadata.num_rows)))
     except OSError as error:
@@ -49,7 +49,7 @@ def population(place: str | Path, *, label: str = "y", cluster: str | None = Non
     users = sum(rows for _, rows in files)
     if not 1 <= users <= MAX_USERS:
         raise InputError(f"population {str(place)!r} has {users:,} rows: needed are 1 to {MAX_USERS:,}")
-    return PopulationInParts(ParquetUsers(_absolute(str(place)), tuple(files), label, cluster))
+    return PopulationInParts(ParquetUsers(whole_address(str(place)), tuple(files), label, cluster))
 
 
 def contents(place: str | Path) -> dict[str, str]:
@@ -59,8 +59,8 @@ def contents(place: str | Path) -> dict[str, str]:
     256 MiB, it is of all that is in them.  Raises InputError if they cannot be read.
     """
     try:
-        system, path = _system(str(place))
-        sizes = {each.path: int(each.size) for each in system.get_file_info(_names(system, path))}
+        system, path = system_of(str(place))
+        sizes = {each.path: int(each.size) for each in system.get_file_info(files_at(system, path))}
         whole = sum(sizes.values()) <= _READ_WHOLE
         return {name: _sha256(system, name, size, whole) for name, size in sizes.items()}
     except OSError as error:
@@ -185,10 +185,10 @@ class ParquetUsers:
         names = [self.label] + ([] if self.cluster is None else [self.cluster])
         parts: list[dict[str, Array]] = []
         try:
-            system, _ = _system(self.place)
+            system, _ = system_of(self.place)
             for (name, _), (first, end) in zip(self.files, self._pieces(), strict=True):
                 if first < max(high, low + 1) and low < end:
-                    with _opened(system, name) as file:
+                    with opened(system, name) as file:
                         parts += _groups(file, name, names, low - first, high - first)
         except OSError as error:
             raise InputError(
@@ -225,7 +225,8 @@ def _check(file: str, schema: Any, label: str, cluster: str | None) -> None:
             continue
         if name not in schema.names:
             raise InputError(
-                f"population {file!r} has no column {name!r}; it has {', '.join(schema.names[:20])}"
+                f"population {file!r} has no column {name!r}"
+                f"{near(name, schema.names)}; it has {', '.join(schema.names[:20])}"
             )
         kind = schema.field(name).type
         if not (pa.types.is_integer(kind) or (name == label and pa.types.is_boolean(kind))):
@@ -233,22 +234,23 @@ def _check(file: str, schema: Any, label: str, cluster: str | None) -> None:
             raise InputError(f"column {name!r} of {file!r} has the type {kind}: needed are {allowed}")
 
 
-def _absolute(place: str) -> str:
+def whole_address(place: str) -> str:
+    """Return a place that is the same in every folder: an address as it is, a path from the root on."""
     return place if "://" in place else str(Path(place).expanduser().absolute())
 
 
-def _system(place: str) -> tuple[Any, str]:
+def system_of(place: str) -> tuple[Any, str]:
     """Return the file system of a place, and the path there."""
     from pyarrow import ArrowInvalid, fs
 
     try:
-        found: tuple[Any, str] = fs.FileSystem.from_uri(_absolute(place))
+        found: tuple[Any, str] = fs.FileSystem.from_uri(whole_address(place))
     except ArrowInvalid as error:
         raise InputError(f"population {place!r}: no such kind of place ({error}): {ADVICE}") from error
     return found
 
 
-def _names(system: Any, path: str) -> list[str]:
+def files_at(system: Any, path: str) -> list[str]:
     """Return the Parquet files at a path, those of a folder by name."""
     from pyarrow import fs
 
@@ -264,11 +266,11 @@ def _names(system: Any, path: str) -> list[str]:
     return found
 
 
-def _opened(system: Any, name: str) -> Any:
-    """Open a Parquet file; raises InputError for another file."""
+def opened(system: Any, name: str, **how: Any) -> Any:
+    """Open a Parquet file, ``how``: as pyarrow's ``ParquetFile`` takes it; raises InputError for another file."""
     from pyarrow import ArrowInvalid, parquet
 
     try:
-        return parquet.ParquetFile(system.open_input_file(name))
+        return parquet.ParquetFile(system.open_input_file(name), **how)
     except ArrowInvalid as error:
         raise InputError(f"{name!r} is no Parquet file ({error}): give another") from error

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from p2p_sim import backends, costing
 from p2p_sim.backends.speeds import Log
 from p2p_sim.coalition import Coalition
-from p2p_sim.core import seeds
+from p2p_sim.core import seeds, summary_picture
 from p2p_sim.core.argument_checks import check_flag
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
@@ -121,6 +121,17 @@ class Run(Summary):
             ("seconds", f"{self.timings['total']:.3g}" if "total" in self.timings else ""),
         ]
         return f"Run of {self._call()}", [(name, text) for name, text in rows if text]
+
+    def picture(self) -> str:
+        """Return bars of the bytes that travelled, by message kind."""
+        kinds = self.by_kind()
+        return summary_picture.bars(
+            "Bytes that travelled, by message kind",
+            [
+                summary_picture.Bar(kind, count.nbytes, counted(count.nbytes, "byte"))
+                for kind, count in kinds.items()
+            ],
+        )
 
     def _call(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)

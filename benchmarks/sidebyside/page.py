@@ -176,7 +176,8 @@ def model(result: Result) -> str:
 def commands(result: Result) -> str:
     """Return a table of whole commands beside their floors."""
     run = "`p2p-sim run peer-to-peer`"
-    names = {"help": "`p2p-sim --help`", "thousand": run, "run": run}
+    names = {"import": "`import p2p_sim`", "alone": "`p2p-sim`", "help": "`p2p-sim --help`"}
+    names |= {"thousand": run, "run": run}
     rows = [
         (
             names[row["case"]], f"{row['users']:,}", f"{row['cpu']:.2f}", f"{row['wall']:.2f}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -16,13 +17,14 @@ ANSWER_SECONDS = 14.0
 def probe(address: str) -> None:
     """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not."""
     host, _, port = str(address).rpartition(":")
+    by = "RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "address"
     if not host or read_digits(port) is None or "/" in address:
-        raise InputError(f"address = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
+        raise InputError(f"{by} = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
     try:
         socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
     except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(
-            f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
+            f"{by} = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
         ) from error
     # -P: not with what lies in the current folder
     command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--address", address]
@@ -30,11 +32,11 @@ def probe(address: str) -> None:
         answer = subprocess.run(command, capture_output=True, timeout=ANSWER_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise InputError(
-            f"address = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
+            f"{by} = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
             "address that `ray start --head` printed"
         ) from error
     if answer.returncode:
         raise InputError(
-            f"address = {address!r}: Ray's health check failed there; give the head's host:port, and if the cluster "
+            f"{by} = {address!r}: Ray's health check failed there; give the head's host:port, and if the cluster "
             "asks for a token (it does if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
         )

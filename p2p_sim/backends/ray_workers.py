@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -70,9 +71,10 @@ class RayWorkers:
         actor = self._idle.pop() if self._idle else self._start()
         self._busy[actor.handle.answer.remote(text)] = index, actor
 
-    def take(self) -> tuple[int, str | None, str]:
+    def take(self, until: float | None = None) -> tuple[int, str | None, str] | None:
         """Wait for the next call that ends; return its number and answer, or None and how its actor was lost.
 
+        ``until``: a time by ``time.monotonic``, soon after which None is returned if no call has ended.
         Raises InputError for an actor with other code than this process, and RunLostError for one that ends before it
         has begun, and where Ray itself has ended.
         """
@@ -80,6 +82,8 @@ class RayWorkers:
             ended = ray_session.lost()
             if ended is not None:
                 raise RunLostError(f"Ray was lost, {ended}: give the same command again")
+            if until is not None and time.monotonic() >= until:
+                return None
         index, actor = self._busy.pop(done[0])
         try:
             answer, refused = ray.get(done[0])
@@ -96,6 +100,13 @@ class RayWorkers:
         actor.ready = True
         self._idle.append(actor)
         return index, answer, ""
+
+    def stop(self, index: int) -> None:
+        """End the actor of a call, of which no answer is wanted any more."""
+        call = next(each for each, (number, _) in self._busy.items() if number == index)
+        _, actor = self._busy.pop(call)
+        with suppress(Exception):  # Ray itself may be gone
+            ray.kill(actor.handle)
 
     def end(self) -> None:
         """End all actors."""

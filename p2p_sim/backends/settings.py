@@ -11,7 +11,7 @@ import numpy as np
 from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.speeds import Log
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.sealing import CRYPTO, MODELLED
 from p2p_sim.core.threads import cores
@@ -54,10 +54,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.crypto not in CRYPTO:
-            raise InputError(f"crypto = {self.crypto!r}: must be one of {', '.join(CRYPTO)}")
+            raise InputError(
+                f"crypto = {self.crypto!r}: must be one of {', '.join(CRYPTO)}{near(str(self.crypto), CRYPTO)}"
+            )
         backend, blocks, shards, address = self.backend, self.blocks, self.shards, self.address
         if backend not in NAMES:
-            raise InputError(f"unknown backend {backend!r}; known backends: {', '.join(NAMES)}")
+            raise InputError(
+                f"unknown backend {backend!r}{near(str(backend), NAMES)}; known backends: {', '.join(NAMES)}"
+            )
         _check_count("blocks", blocks)
         _check_count("shards", shards)
         _check_count("threads", self.threads)

@@ -39,7 +39,7 @@ from p2p_sim.cli.options import (
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import synthetic, users_of_data
 from p2p_sim.coalition import CHANNELS
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
 from p2p_sim.report.delta import DELTA, check_delta
@@ -160,7 +160,9 @@ class AccountCommand(TableOptions):
         check_delta(self.delta)
         check_group(self.group)
         if self.channels not in CHANNELS:
-            raise InputError(f"channels = {self.channels!r}: must be {' or '.join(CHANNELS)}")
+            raise InputError(
+                f"channels = {self.channels!r}: must be {' or '.join(CHANNELS)}{near(self.channels, CHANNELS)}"
+            )
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
         check_seed(self.seed)

@@ -46,7 +46,7 @@ from p2p_sim.cli.options import (
 )
 from p2p_sim.cli.saved_run import program_of, read_as_run
 from p2p_sim.cli.table_options import TableOptions
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.report import terminal
 from p2p_sim.rundir import run_json
 
@@ -163,10 +163,13 @@ class AttackCommand(TableOptions):
 
     def execute(self, _command: Command) -> int:
         """Run or read, attack, print and write; returns 1 if an attack does better than allowed."""
+        from p2p_sim.cli import parameters
         from p2p_sim.progress import Progress
         from p2p_sim.report import attack_file, attack_table, users_at_risk
 
         as_json = wants_json(self.json, self.format)
+        if self.run is None:
+            parameters.parse(*parameters.resolve(self.words), "attack")  # a mistyped option is told of first
         self._check()
         table = None if self.per_user is None else users_at_risk.check(
             self.per_user, "--per-user", users_at_risk.TABLES
@@ -345,14 +348,18 @@ class AttackCommand(TableOptions):
             ("eta", self.eta, ETA), ("utility", self.utility, UTILITIES), ("channels", self.channels, CHANNELS),
         ):  # fmt: skip
             if value not in allowed:
-                raise InputError(f"{option(name)} {value!r}: must be one of {', '.join(allowed)}")
+                raise InputError(
+                    f"{option(name)} {value!r}: must be one of {', '.join(allowed)}{near(value, allowed)}"
+                )
         for name in self.attacker or ():
             if ":" in name:
                 with terminal.stdout_to_stderr():  # modules that are imported may print
                     named(name)
             elif name not in NAMES:
                 own = "one of your own, MODULE:FUNCTION"
-                raise InputError(f"--attacker {name!r}: must be one of {', '.join(NAMES)}, or {own}")
+                raise InputError(
+                    f"--attacker {name!r}: must be one of {', '.join(NAMES)}, or {own}{near(name, NAMES)}"
+                )
         if self.canaries is not None and CANARIES not in (self.attacker or ()):
             raise InputError(
                 f"--canaries {self.canaries:g}: the share of users for --attacker canaries, which is not asked for: "

@@ -13,7 +13,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text, wants_json
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.report import terminal
 
 BENCHMARKS = (
@@ -71,7 +71,9 @@ class BenchCommand:
 def benchmark(name: str) -> ModuleType:
     """Import a benchmark from the checkout that holds this package; raises InputError if there is none."""
     if name not in BENCHMARKS:
-        raise InputError(f"unknown benchmark {name!r}; known benchmarks: {', '.join(BENCHMARKS)}")
+        raise InputError(
+            f"unknown benchmark {name!r}{near(name, BENCHMARKS)}; known benchmarks: {', '.join(BENCHMARKS)}"
+        )
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / f"{name}.py").is_file():
         raise InputError(

@@ -11,7 +11,7 @@ import typer
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Label, Positive, comma_list, count, text
 from p2p_sim.cli.table_options import TableOptions
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.report import output_files, terminal
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class GeneratorCommand(TableOptions):
                 f"--positive {self.positive} makes two labels, and --labels {self.labels} keeps all: give one of them"
             )
         if self.kind not in KINDS:
-            raise InputError(f"--kind {self.kind!r}: give {', '.join(KINDS)}")
+            raise InputError(f"--kind {self.kind!r}: give {', '.join(KINDS)}{near(self.kind, KINDS)}")
         place = output_files.check(self.out)
         if not self.out.endswith(".csv"):
             raise InputError(f"--out {self.out!r}: give a name that ends in .csv, as --generator reads it")

@@ -21,7 +21,7 @@ from p2p_sim.rundir.run_directory import check_free
 _PLACES = ("backend", "shards", "blocks", "address", "threads")
 """Options that decide where a run takes place, and no bit of it."""
 
-_OF_THE_DAY = ("resume", "json", "format", "force", "log")
+_OF_THE_DAY = ("resume", "verbose", "json", "format", "force", "log")
 """Options of a command that need not be those of the one that was cut off."""
 
 _SHOWN = 4
@@ -34,7 +34,7 @@ def options_of(command: TableOptions) -> dict[str, Any]:
     return {
         each.name: getattr(command, each.name)
         for each in fields(command)
-        if each.name not in ("resume", "json", "format", "log")
+        if each.name not in ("resume", "verbose", "json", "format", "log")
         and getattr(command, each.name) != each.default
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.report.delta import DELTA
@@ -170,7 +170,8 @@ def composition_of(value: str, *names: str) -> str | int:
         return whole(value)
     except ValueError:
         raise InputError(
-            f"--composition {value!r}: must be {', '.join(names)}, or how many other honest users have label 1"
+            f"--composition {value!r}"
+            f"{near(value, names)}; must be {', '.join(names)}, or how many other honest users have label 1"
         ) from None
 
 
@@ -187,7 +188,12 @@ def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     names = ["label", "positive", "cluster_column", "clusters", "test", *more]
     if getattr(command, "population", None) is not None:
         names = [name for name in names if name not in ("label", "cluster_column")]
-    for name in (*set_options(command, *names), *command.given_of_tables()) if command.data is None else ():
+        tables = [
+            name for name in command.given_of_tables() if name != "drop"
+        ]  # drops features of these users
+    else:
+        tables = command.given_of_tables()
+    for name in (*set_options(command, *names), *tables) if command.data is None else ():
         raise InputError(f"{option(name)} needs --data, which is missing: leave it out")
     command.reading()
     if command.cluster_column is not None and command.clusters is not None:
@@ -212,7 +218,7 @@ def address_of(command: Any) -> str | None:
 def check_format(value: str, formats: Collection[str]) -> None:
     """Check what an option ``--format`` says; raises InputError."""
     if value not in formats:
-        raise InputError(f"--format {value!r}: allowed are {', '.join(formats)}")
+        raise InputError(f"--format {value!r}{near(value, formats)}; allowed are {', '.join(formats)}")
 
 
 def option(field: str) -> str:

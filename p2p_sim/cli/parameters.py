@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from p2p_sim import catalogue
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, UnknownOptionError, near
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.protocol_parameters import Chosen as Chosen  # the verbs take these from here
 from p2p_sim.protocol_parameters import Parameter as Parameter
@@ -43,6 +43,11 @@ def custom_name(words: Sequence[str]) -> str:
     return next((name for name in _split(words)[0] if ":" in name), "")
 
 
+def protocol_name(words: Sequence[str]) -> str:
+    """Return the first word that is neither an option nor its value; empty if there is none."""
+    return next(iter(_split(words)[0]), "")
+
+
 def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
     """Return the words that make a protocol: its name (for the user's own, as in ``words``) and all parameters."""
     parts, values = [custom_name(words) or protocol.command_name()], protocol.parameters()
@@ -77,7 +82,9 @@ def parse(
     if not names:
         raise InputError(f"which protocol? {listed}")
     if names[0] not in every:
-        raise InputError(f"unknown protocol {names[0]!r}; {listed}; or one of your own, MODULE:CLASS")
+        raise InputError(
+            f"unknown protocol {names[0]!r}{near(names[0], every)}; {listed}; or one of your own, MODULE:CLASS"
+        )
     kind = every[names[0]]
     offered = parameters(kind)
     if len(names) > 1:
@@ -88,7 +95,9 @@ def parse(
     for option, text in options:
         if option not in offered:
             more = f"more options: p2p-sim {verb} --help"
-            raise InputError(f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}")
+            raise UnknownOptionError(
+                f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}", option, offered
+            )
         if text is None:
             raise InputError(f"{option} needs a value: {offered[option].described}")
         if offered[option].name in values:

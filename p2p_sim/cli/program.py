@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -15,9 +16,10 @@ from typing import Any, NoReturn
 import typer
 import typer.main
 
+from p2p_sim.cli import first_screen
 from p2p_sim.cli.app import ABOUT, app, no_verb
 from p2p_sim.cli.verbs import VERBS, first_paragraph
-from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, UnknownOptionError, near
 from p2p_sim.report import output_files, terminal
 
 
@@ -34,6 +36,15 @@ def _commands(verb: str) -> Any:
     """Load a verb, and build the command line of what is loaded, once: this takes longer than most of what is done."""
     VERBS[verb]()
     return typer.main.get_command(app)
+
+
+def options_of(verb: str) -> list[str]:
+    """Return the long options of a verb; none for a word that is no verb."""
+    if verb not in VERBS:
+        return []
+    return [
+        name for each in _commands(verb).commands[verb].params for name in each.opts if name.startswith("--")
+    ]
 
 
 @cache
@@ -62,18 +73,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     terminal.ready()
     try:
         with terminal.warnings_as_lines():
+            if not words:
+                sys.stdout.write(first_screen.text(VERBS))
+                sys.stdout.flush()
+                return 0
             verb = _program(words)(words, prog_name="p2p-sim", standalone_mode=False)
             if verb == _INTERRUPTED:  # while typer read the words, it says nothing of Ctrl-C
                 raise KeyboardInterrupt
             output_files.check_named_once(words, _outputs(verb))
             status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
+    except UnknownOptionError as error:
+        return _refused(f"{error}{near(error.option, [*error.known, *options_of(words[0])])}")
     except (InputError, ProtocolError, RunLostError) as error:
         return _refused(str(error))
     except _UsageError as error:
         where = getattr(error.ctx, "command_path", "p2p-sim")
         message = error.format_message().replace("Value error, ", "")  # pydantic's word for ours
         return _refused(f"{message} (see {where} --help)")
+    except ModuleNotFoundError as error:
+        package = installed_by(error.name or "")
+        if package is None:
+            raise
+        return _refused(f"this needs {package}, which is not there: python -m pip install '{package}'")
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
@@ -112,6 +134,23 @@ def command() -> NoReturn:
                 stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+_DISTRIBUTED_AS = {"sklearn": "scikit-learn", "PIL": "pillow"}
+
+
+def installed_by(module: str) -> str | None:
+    """Return the package of this program's own requirements that brings a module, as pip takes it; None for another."""
+    top = module.partition(".")[0]
+    name = _DISTRIBUTED_AS.get(top, top.replace("_", "-"))
+    from importlib import metadata
+
+    try:
+        asked = metadata.requires("p2p-sim") or ()
+    except metadata.PackageNotFoundError:  # found, not installed
+        return None
+    wanted = (each.partition(";")[0].strip() for each in asked)
+    return next((each for each in wanted if re.match(rf"{re.escape(name)}(?![A-Za-z0-9.-])", each)), None)
 
 
 def _outputs(verb: Any) -> dict[str, str]:

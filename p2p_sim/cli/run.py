@@ -67,8 +67,11 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_REPEATED = (
-    "words", "out", "force", "json", "format", "resume", "plan", "log", "address",  # an address is of that day
+    "words", "out", "force", "verbose", "json", "format", "resume", "plan", "log",
+    "address",  # is of that day
 )  # fmt: skip
+
+_MAIN_JOB = ("peer-to-peer", "--data", "digits")
 
 
 @app.command(
@@ -79,7 +82,10 @@ _NOT_REPEATED = (
 )
 @dataclass(frozen=True)
 class RunCommand(TableOptions):
-    """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
+    """Run a protocol among users with real examples, train a model on the released labels, and save the run.
+
+    Without a protocol and without users: peer-to-peer --data digits.
+    """
 
     words: Words = None
     data: Data = None
@@ -89,7 +95,11 @@ class RunCommand(TableOptions):
     clusters: Clusters = None
     test: Test = None
     model: Annotated[
-        str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
+        str | None,
+        text(
+            REAL_DATA,
+            "A scikit-learn classifier, default logistic-regression; of numbers a regressor, default ridge; or none.",
+        ),
     ] = None
     canaries: Annotated[
         float | None,
@@ -105,9 +115,13 @@ class RunCommand(TableOptions):
         text(
             REAL_DATA,
             "Users in Parquet files sorted by cluster, of whom each shard reads its own: a shared path, or s3://... "
-            "(--label, default y; --cluster-column). Nothing is trained.",
+            "(--label, default y; --cluster-column). A --model is trained on the other columns (--drop), in batches.",
             "PLACE",
         ),
+    ] = None
+    test_population: Annotated[
+        str | None,
+        text(REAL_DATA, "Further rows like those of --population, which test its --model.", "PLACE"),
     ] = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
@@ -191,6 +205,9 @@ class RunCommand(TableOptions):
         str | None,
         text(OUTPUT, "Append what happens to a file, for programs: one JSON object a line.", "FILE"),
     ] = None
+    verbose: Annotated[
+        bool, flag(OUTPUT, "Print every table, note and source, not one screen of them.", "--verbose")
+    ] = False
     json: Json = False
     format: Format = "text"
 
@@ -201,7 +218,21 @@ class RunCommand(TableOptions):
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
+        meant = self._main_job() if self._names_nothing() else self
+        return replace(meant, seed=seed, split_seed=split, address=address_of(self))._work()
+
+    def _names_nothing(self) -> bool:
+        """Whether neither a protocol nor users are named."""
+        from p2p_sim.cli import parameters
+
+        users = set_options(self, "data", "users", "population")
+        return not users and not parameters.protocol_name(self.words or [])
+
+    def _main_job(self) -> RunCommand:
+        """Return the command that a command means that names nothing."""
+        print(f"nothing is named: this is p2p-sim run {' '.join(_MAIN_JOB)}", file=sys.stderr, flush=True)
+        protocol, _, data = _MAIN_JOB
+        return replace(self, words=[protocol, *(self.words or [])], data=data)
 
     def _work(self, cut: InterruptedRun | None = None) -> int:
         from importlib.metadata import version
@@ -209,12 +240,12 @@ class RunCommand(TableOptions):
         from p2p_sim.cli import parameters, plan_option, run_folders, run_log
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
-        from p2p_sim.report import run_summary
+        from p2p_sim.report import run_screen, run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered)
-        self._check()
+        self._check(chosen.protocol)
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
@@ -250,7 +281,8 @@ class RunCommand(TableOptions):
             path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
-        sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
+        as_text = run_summary.as_text if self.verbose else run_screen.as_text
+        sys.stdout.write(terminal.as_json(result) if as_json else as_text(result))
         return 0
 
     def _account(self, run: Run, chosen: Chosen, progress: Any, log: RunLog) -> None:
@@ -296,12 +328,11 @@ class RunCommand(TableOptions):
         return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables, stored)
 
     def _stored_contents(self) -> dict[str, str]:
-        """Return a SHA-256 for each file of ``--population``."""
-        if self.population is None:
-            return {}
+        """Return a SHA-256 for each file of ``--population`` and ``--test-population``."""
         from p2p_sim import parquet_users
 
-        return parquet_users.contents(self.population)
+        places = filter(None, [self.population, self.test_population])
+        return {name: found for place in places for name, found in parquet_users.contents(place).items()}
 
     def _attacked(
         self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any
@@ -370,6 +401,7 @@ class RunCommand(TableOptions):
         if self.population is not None:
             stored = self.stored()
             plan_option.check(self, protocol, Crowd.stored(stored), 0)
+            how |= self._stored_examples(protocol)
             return experiment.among(protocol, stored, self.population, progress=progress, **how), None
         assert self.data is not None
         choices = how_read(self) | set_options(self, "clusters", "test", "model", "split_seed")
@@ -387,7 +419,25 @@ class RunCommand(TableOptions):
         assert self.population is not None
         return parquet_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
 
-    def _check(self) -> None:
+    def _stored_examples(self, protocol: Protocol) -> dict[str, Any]:
+        """Return the model of ``--population``, and the examples that it is trained and tested on."""
+        from p2p_sim.cli.table_options import columns
+        from p2p_sim.learning import experiment
+        from p2p_sim.learning.data import stored_examples
+
+        if self.model in (None, experiment.NO_MODEL):
+            return {}
+        assert self.population is not None  # the caller has looked
+        users = stored_examples.of_users(
+            self.population, label=self.label or "y", cluster=self.cluster_column, drop=columns(self.drop),
+            labels=protocol.label_count(),
+        )  # fmt: skip
+        test = None
+        if self.test_population is not None:
+            test = stored_examples.of_test(self.test_population, users)
+        return {"model": self.model, "examples": users, "test": test}
+
+    def _check(self, protocol: Protocol) -> None:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
         from p2p_sim.backends import ray_probe
@@ -406,13 +456,14 @@ class RunCommand(TableOptions):
             set_options(self, "cluster_size", "share", "shares", "features") if self.users is None else ()
         ):
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
-        if self.population is not None and self.model is not None:
-            raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
-        if self.model is not None and self.data is None and not self.features:
-            raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
+        if self.model is not None and self.data is None and self.population is None and not self.features:
+            raise InputError(
+                "--model needs --data, --population, or --users with --features: leave it out, or give one of these"
+            )
+        self._check_stored()
         if self.shares is not None:
             numbers_of("--shares", self.shares)
-        self._check_model()
+        self._check_model(protocol)
         backends.Settings(
             self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
         )
@@ -428,7 +479,29 @@ class RunCommand(TableOptions):
         if self.address is not None:
             ray_probe.probe(self.address)
 
-    def _check_model(self) -> None:
+    def _check_stored(self) -> None:
+        """Check the options that go with a model of ``--population``."""
+        from p2p_sim.learning import experiment
+
+        trains = self.population is not None and self.model not in (None, experiment.NO_MODEL)
+        if not trains:
+            for name in ("test_population", *(["drop"] if self.population is not None else [])):
+                if getattr(self, name) is not None:
+                    raise InputError(
+                        f"{option(name)} needs --population with --model, which is missing: leave it out"
+                    )
+            return
+        from p2p_sim.learning.training import passes
+
+        with terminal.stdout_to_stderr():  # modules that are imported may print
+            passes.check(str(self.model))
+        if self.test_population is None:
+            raise InputError(
+                "--model with --population needs --test-population PLACE, further rows that test it: give them, or "
+                "leave out --model"
+            )
+
+    def _check_model(self, protocol: Protocol) -> None:
         """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
 
         What that model imports is then found, and noted for a run that goes on.
@@ -436,9 +509,7 @@ class RunCommand(TableOptions):
         from p2p_sim.learning import experiment, planted_canaries
 
         if self.model is not None and ":" in self.model:
-            from p2p_sim.learning.training import models
-
             with terminal.stdout_to_stderr():  # modules that are imported may print
-                models.make(self.model)
-        has_features = self.data is not None or bool(self.features)
+                experiment.model_for(protocol, self.model)
+        has_features = self.data is not None or bool(self.features)  # those of --population come in batches
         planted_canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)

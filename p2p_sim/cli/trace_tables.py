@@ -28,7 +28,7 @@ from p2p_sim.cli.options import (
 )
 from p2p_sim.cli.protocol_option import Program, with_programs
 from p2p_sim.coalition import CHANNELS
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.report import terminal
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ class ShowCommand:
     def _check(self) -> None:
         check_format(self.format, _FORMATS)
         if self.channels not in CHANNELS:
-            raise InputError(f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}")
+            raise InputError(
+                f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}{near(self.channels, CHANNELS)}"
+            )
         if self.user is not None and self.cluster is not None:
             raise InputError("--user and --cluster are both given: leave one of them out")
         check_least("limit", self.limit, 1)

@@ -52,6 +52,23 @@ def _check() -> ModuleType:
     return check
 
 
+def _compare() -> ModuleType:
+    """Calibrate every protocol that takes your labels to one promise, run them, and recommend one, with doubts."""
+    from p2p_sim.cli import compare
+
+    return compare
+
+
+def _completion() -> ModuleType:
+    """Print a script by which TAB completes verbs, options, protocols and data sets, for bash, zsh or fish."""
+    for name, verb in VERBS.items():
+        if name != "completion":
+            verb()  # its words are in the script
+    from p2p_sim.cli import completion
+
+    return completion
+
+
 def _data() -> ModuleType:
     """List the data sets that are known by name; or say what is understood of every column of a file, or of one
     set.
@@ -168,6 +185,8 @@ VERBS: dict[str, Callable[[], ModuleType]] = {
     "bench": _bench,
     "calibrate": _calibrate,
     "check": _check,
+    "compare": _compare,
+    "completion": _completion,
     "data": _data,
     "diff": _diff,
     "doctor": _doctor,

@@ -14,11 +14,23 @@ class StorageError(InputError):
 
 
 def near(value: str, known: Iterable[str]) -> str:
-    """Return a question for whoever mistyped one of some names; empty if none is near."""
-    import difflib
+    """Return a question for whoever mistyped one of some names; empty if none is near, or it is one of them.
 
-    found = difflib.get_close_matches(value, list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    Of very many names the first 1,000 are looked at.
+    """
+    import difflib
+    from itertools import islice
+
+    found = difflib.get_close_matches(value, list(islice(known, 1000)), n=1)
+    return f"; did you mean {found[0]!r}?" if found and found[0] != value else ""
+
+
+class UnknownOptionError(InputError):
+    """An option that nothing has; ``known``: those that a protocol has, to which a verb's own come."""
+
+    def __init__(self, text: str, option: str, known: Iterable[str]):
+        super().__init__(text)
+        self.option, self.known = option, tuple(known)
 
 
 class RunLostError(RuntimeError):

@@ -30,7 +30,7 @@ _SLOT = 31  # a recipient and a sequence number, 31 bits each, make the slot of 
 
 
 @dataclass(frozen=True)
-class Attack:
+class Forgeries:
     """Masks of a batch's messages: bytes changed, sealed under a wrong key, copied; None where nothing is."""
 
     tampered: Bools | None = None
@@ -59,7 +59,7 @@ class Attack:
         return found | {"unopened": bad}
 
 
-NO_ATTACK = Attack()
+NO_FORGERIES = Forgeries()
 
 
 class FaultDraws(Protocol):
@@ -185,15 +185,15 @@ class FaultInjection:
         self._ledger.fault("late", message, round, int(np.count_nonzero(late)))
         return _picked(batch, ~late)
 
-    def attack(self, message: Message, round: int, batch: Batch) -> Attack:
+    def forgeries(self, message: Message, round: int, batch: Batch) -> Forgeries:
         """Return what is done to a sealed message on its way to who opens it."""
         if not any(getattr(self.faults, name) for name in ("tamper", "misdirect", "replay")):
-            return NO_ATTACK
+            return NO_FORGERIES
         travels = self._travels(message, batch)
         tampered = self._toss("tamper", message, round, batch) & travels
         misdirected = self._toss("misdirect", message, round, batch) & travels & ~tampered
         replayed = self._toss("replay", message, round, batch) & travels & ~tampered & ~misdirected
-        return Attack(tampered, misdirected, replayed)
+        return Forgeries(tampered, misdirected, replayed)
 
     def _once(self, message: Message, round: int, batch: Batch) -> Batch:
         """Let some messages come twice, and refuse each whose id has come before."""

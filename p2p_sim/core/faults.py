@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.argument_checks import check_range
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.exact import as_fraction
 from p2p_sim.core.message import USER
 from p2p_sim.core.number_texts import read_digits, read_number
@@ -78,7 +78,9 @@ class Faults:
         for text in texts:
             name, equals, value = text.partition("=") if isinstance(text, str) else ("", "", "")
             if not equals or name not in (f.name for f in fields(cls)):
-                raise InputError(f"fault {text!r}: give one of {_WRITTEN}")
+                raise InputError(
+                    f"fault {text!r}: give one of {_WRITTEN}{near(name or str(text), (f.name for f in fields(cls)))}"
+                )
             if name in found:
                 raise InputError(f"fault {text!r}: {name} is given twice; give it once")
             found[name] = _read(name, value)
@@ -99,7 +101,7 @@ class Faults:
         if self.stop is not None and self.stop[0] not in servers:
             role, step = self.stop
             raise InputError(
-                f"stop = {role}:{step}: {role!r} is no server here; servers: {', '.join(servers)}"
+                f"stop = {role}:{step}: {role!r} is no server here; servers: {', '.join(servers)}{near(role, servers)}"
             )
         sealed = any(m.opener == m.recipient for m in protocol.messages().values() if m.opener)
         for name in ("tamper", "misdirect", "replay"):

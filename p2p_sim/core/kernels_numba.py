@@ -5,13 +5,16 @@ Imported on first use (see ``compute.choose``).
 
 from __future__ import annotations
 
+import bisect
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact, kernels_numpy, numba_loops
-from p2p_sim.core.kernels_numpy import Array, Bools, Halves, Ids, as_array, as_words
+from p2p_sim.core.kernels_numpy import Array, Bools, Each, Halves, Ids, as_array, as_words
 from p2p_sim.core.random_words import Words
 from p2p_sim.core.run_digest import added
 
@@ -49,6 +52,8 @@ __all__ = [
 BLOCK = 262_144
 _AT_ONCE = 131_072
 """Rows that are hashed at a time where columns are copied for it."""
+_PACKED = 1 << 20
+"""Bools that are packed at a time, by one thread; a multiple of 8."""
 _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
 
@@ -194,13 +199,30 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
 class Bits:
     """Bools, eight a byte: a table that fits the cache."""
 
-    def __init__(self, values: Bools):
-        self.bits = np.packbits(values, bitorder="little")
+    def __init__(self, parts: Sequence[Bools], each: Each):
+        starts = [0, *itertools.accumulate(map(len, parts))]
+        self.bits = np.empty(-(-starts[-1] // 8), np.uint8)
+
+        def pack(low: int) -> None:
+            """Pack the bools from ``low`` on, which is a multiple of 8, of however many parts they are."""
+            pieces, high = [], min(low + _PACKED, starts[-1])
+            for place in range(bisect.bisect_right(starts, low) - 1, bisect.bisect_left(starts, high)):
+                pieces.append(parts[place][max(0, low - starts[place]) : high - starts[place]])
+            whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+            self.bits[low // 8 : -(-high // 8)] = np.packbits(whole, bitorder="little")
+
+        for _ in each(pack, range(0, starts[-1], _PACKED)):
+            pass
 
 
-def table(values: Array) -> Any:
-    """Prepare values for many calls of ``gather``."""
-    return Bits(values) if values.dtype == np.bool_ and values.ndim == 1 else values
+def table(parts: Sequence[Array], each: Each = map) -> Any:
+    """Prepare values, given in parts that follow each other, for many calls of ``gather``.
+
+    ``each``: what does work on items one after the other, or side by side.
+    """
+    if parts[0].dtype == np.bool_ and parts[0].ndim == 1:
+        return Bits(parts, each)
+    return kernels_numpy.table(parts, each)
 
 
 def gather(values: Any, rows: Ids, first: int) -> Array:

@@ -5,8 +5,9 @@ Both modules offer the same functions; ``compute.choose`` picks one.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ __all__ = [
 BLOCK = 131_072
 """Users of one block where the caller does not say: small enough for the processor's cache."""
 
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""Does work on each item, in whatever order and threads; see ``Threads.map``."""
 Ids = npt.NDArray[np.int32]
 Halves = npt.NDArray[np.uint16]
 Bools = npt.NDArray[np.bool_]
@@ -210,9 +213,22 @@ def places(mask: Bools) -> Ids:
     return np.flatnonzero(mask).astype(np.int32)
 
 
-def table(values: Array) -> Any:
-    """Prepare values for many calls of ``gather``."""
-    return values
+def table(parts: Sequence[Array], each: Each = map) -> Any:
+    """Prepare values, given in parts that follow each other, for many calls of ``gather``.
+
+    ``each``: what does work on items one after the other, or side by side.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    starts = [0, *itertools.accumulate(map(len, parts))]
+    whole = np.empty((starts[-1], *parts[0].shape[1:]), parts[0].dtype)
+
+    def put(place: int) -> None:
+        whole[starts[place] : starts[place + 1]] = parts[place]
+
+    for _ in each(put, range(len(parts))):
+        pass
+    return whole
 
 
 def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:

@@ -118,9 +118,10 @@ class Message:
         self.kind, self.layers = "?", layers
         self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
         self.fields: dict[str, FieldType] = {name: _field_type(name, kind) for name, kind in fields.items()}
+        self.label_fields = frozenset(name for name, kind in fields.items() if isinstance(kind, Label))
         self._of_many: Message | None = None
-        if any(isinstance(kind, Label) for kind in fields.values()):
-            many = {n: np.uint8 if isinstance(kind, Label) else kind for n, kind in fields.items()}
+        if self.label_fields:
+            many = {n: np.uint8 if n in self.label_fields else kind for n, kind in fields.items()}
             self._of_many = copy.copy(self)
             self._of_many.fields = {name: _field_type(name, kind) for name, kind in many.items()}
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Layout, PerMessage, aligned, mismatch
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.fault_injection import NO_ATTACK, Attack, FaultInjection
+from p2p_sim.core.fault_injection import NO_FORGERIES, FaultInjection, Forgeries
 from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.ledger import Ledger
 from p2p_sim.core.mail import Batch
@@ -30,7 +30,7 @@ class Seals(Protocol):
     def seal(self, message: Message, round: int, batches: list[Batch]) -> list[Batch]:
         """Return the batches with the bytes that travel beside their fields."""
 
-    def open(self, message: Message, batch: Batch, attack: Attack) -> tuple[Batch, Array, Array]:
+    def open(self, message: Message, batch: Batch, forgeries: Forgeries) -> tuple[Batch, Array, Array]:
         """Return a batch one layer less; a mask of what opened; and the places of what also came as a copy, refused."""
 
 
@@ -114,13 +114,15 @@ class Sealer:
         """Take off the outermost layer; what does not open, or came before, is refused and counted."""
         travels = len(batch) - self.ledger.own(message, batch.sender, batch.to)
         self.ledger.work(message.recipient, round + 1, "open", travels)
-        attack = NO_ATTACK if self.injection is None else self.injection.attack(message, round, batch)
+        forgeries = (
+            NO_FORGERIES if self.injection is None else self.injection.forgeries(message, round, batch)
+        )
         if self.seals is None:
-            batch, good = self._modelled(message, batch, attack.good(len(batch)))
-            copies = attack.copied[good[attack.copied]]
+            batch, good = self._modelled(message, batch, forgeries.good(len(batch)))
+            copies = forgeries.copied[good[forgeries.copied]]
         else:
-            batch, good, copies = self.seals.open(message, batch, attack)
-        for what, refused in attack.found(good).items():
+            batch, good, copies = self.seals.open(message, batch, forgeries)
+        for what, refused in forgeries.found(good).items():
             self.ledger.refused(what, message, round, batch.pick(np.flatnonzero(refused)))
         self.ledger.refused("replayed", message, round, batch.pick(copies))
         return batch if good.all() else batch.pick(np.flatnonzero(good))

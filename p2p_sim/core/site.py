@@ -331,7 +331,7 @@ class Site:
     def _answer(self, message: Message, round: int, answers: list[Answer], out: list[Bundle]) -> None:
         """Answer questions in their order of arrival: each gets the value of the party it was put to."""
         values = {
-            k: self.compute.table(np.concatenate([a.fields[k] for a in answers])) for k in message.fields
+            k: self.compute.table([a.fields[k] for a in answers], self.threads.map) for k in message.fields
         }
         box: Mailbox = answers[0].inbox.ticket
 

@@ -1,4 +1,4 @@
-"""How results show themselves: ``repr`` in one line, print and IPython in a few, a notebook in a small table."""
+"""How results show themselves: ``repr`` in one line, print and IPython in a few, a notebook in a table."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ class Summary(ABC):
     def summary(self) -> tuple[str, Rows]:
         """Return a title, and about ten rows at most of (name, text); texts are whole, and may be computed."""
 
+    def picture(self) -> str:
+        """Return an SVG element to show below the table in a notebook, see ``summary_picture``; "" for none."""
+        return ""
+
     def __str__(self) -> str:
         title, rows = self.summary()
         wide = max((len(name) for name, _ in rows), default=0)
@@ -42,7 +46,9 @@ class Summary(ABC):
             f'<td style="{_LEFT}">{_safe(text)}</td></tr>'
             for name, text in rows
         )
-        return f"<div><strong>{_safe(title)}</strong><table><tbody>{lines}</tbody></table></div>"
+        return (
+            f"<div><strong>{_safe(title)}</strong><table><tbody>{lines}</tbody></table>{self.picture()}</div>"
+        )
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         """Print the lines at IPython's prompt."""

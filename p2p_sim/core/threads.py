@@ -31,26 +31,28 @@ def cores() -> int:
 
 
 class Threads:
-    """Up to ``count`` threads; the end of a ``with`` block ends them.  One is the calling thread: none is started.
+    """Up to ``count`` threads, of which the calling one is one; the end of a ``with`` block ends the others.
 
-    They are daemons, so that a program that does not end does not keep Ctrl-C from ending the process.
+    It works where it would wait: to wake it for each result would cost more than the short work of a block.  The others
+    are daemons, so that a program that does not end does not keep Ctrl-C from ending the process.
     """
 
     def __init__(self, count: int = 1):
         self.count = count
-        self._todo: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._todo: SimpleQueue[Callable[[], bool] | None] = SimpleQueue()
         self._running: list[threading.Thread] = []
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Result, None, None]:
         """Yield ``work(item)`` of each item, in order.
 
         Raises what the first failing item in order raises, as doing one after the other does.  Before an error leaves,
-        and before ``close`` of the iterator returns, whatever was begun has ended; Ctrl-C waits at most two seconds.
+        and before ``close`` of the iterator returns, whatever was begun has ended; Ctrl-C ends what the calling thread
+        does, and waits at most two seconds for the others.
         """
         if self.count == 1 or len(items) < 2:
             yield from map(work, items)
             return
-        self._start(min(self.count, len(items)))
+        self._start(min(self.count, len(items)) - 1)
         waiting: deque[_Task[Result]] = deque()
         patient = True
         try:
@@ -59,9 +61,9 @@ class Threads:
                 waiting.append(task)
                 self._todo.put(task.run)
                 if len(waiting) > AHEAD * self.count:
-                    yield waiting.popleft().result()
+                    yield self._first(waiting)
             while waiting:
-                yield waiting.popleft().result()
+                yield self._first(waiting)
         except KeyboardInterrupt:
             patient = False
             raise
@@ -72,6 +74,13 @@ class Threads:
             begun = [task for task in waiting if not task.cancel()]
             for task in begun if patient else ():
                 task.wait()
+
+    @staticmethod
+    def _first(waiting: deque[_Task[Result]]) -> Result:
+        """Take the first task out and return its result; until it is there, do one after the other nobody has begun."""
+        while not waiting[0].done and any(task.run() for task in waiting):
+            pass
+        return waiting.popleft().result()
 
     def _start(self, wanted: int) -> None:
         """Start threads until there are as many as wanted; raises InputError if the system has none to give."""
@@ -109,19 +118,24 @@ class _Task(Generic[Result]):
         self._work, self._item = work, item
         self._taken, self._under_way = threading.Lock(), threading.Lock()  # a fraction of what a Future costs
         self._under_way.acquire()
+        self.done = False
         self._result: Result | None = None
         self._error: BaseException | None = None
 
-    def run(self) -> None:
-        """Do it, unless it was called off."""
+    def run(self) -> bool:
+        """Do it, unless somebody has begun it or called it off; return whether it was done here."""
         if not self._taken.acquire(blocking=False):
-            return
+            return False
         try:
             self._result = self._work(self._item)
+        except KeyboardInterrupt:  # it comes to the calling thread, whatever that does
+            raise
         except BaseException as error:  # raised where the result is asked for
             self._error = error
         finally:
+            self.done = True
             self._under_way.release()
+        return True
 
     def cancel(self) -> bool:
         """Call it off; return whether it had not begun."""
@@ -134,17 +148,18 @@ class _Task(Generic[Result]):
         self._under_way.release()  # for whoever waits next
 
     def result(self) -> Result:
-        """Wait, and return what it gave or raise what it raised."""
+        """Wait, and return what it gave or raise what it raised.  Once: it may stay in line for long."""
         self.wait()
         if self._error is not None:
             try:
                 raise self._error
             finally:
                 self._error = None  # it holds this frame, which holds it
-        return self._result  # type: ignore[return-value]
+        result, self._result = self._result, None
+        return result  # type: ignore[return-value]
 
 
-def _serve(todo: SimpleQueue[Callable[[], None] | None]) -> None:
+def _serve(todo: SimpleQueue[Callable[[], bool] | None]) -> None:
     """Do what there is to do until told to end; keeps nothing of what it has done."""
     while (task := todo.get()) is not None:
         task()

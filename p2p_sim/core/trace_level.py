@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.number_texts import read_digits
 
 Array = npt.NDArray[Any]
+
+NAMES = ("none", "counts", "sample", "full")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class TraceLevel:
             return cls("sample", users)
         raise InputError(
             f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user"
+            f"{near(head, NAMES)}"
         )
 
     def watched(self, users: int) -> Array | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.fault_injection import Attack
+from p2p_sim.core.fault_injection import Forgeries
 from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import READER, SEAL_BYTES, SEALED, USER, Message
@@ -66,18 +66,18 @@ class Envelopes:
             at += size
         return out
 
-    def open(self, message: Message, batch: Batch, attack: Attack) -> tuple[Batch, Array, Array]:
+    def open(self, message: Message, batch: Batch, forgeries: Forgeries) -> tuple[Batch, Array, Array]:
         """Return a batch one layer less; a mask of what opened; and the places of what also came as a copy, refused.
 
-        ``attack`` is carried out on the bytes; what is refused, is refused by them alone.
+        ``forgeries`` are carried out on the bytes; what is refused, is refused by them alone.
         """
         if not len(batch):
             return batch, np.ones(0, np.bool_), np.zeros(0, np.int64)
         assert batch.origin is not None
         info = self._info(batch.origin, str(message.opener))
-        octets = self._attacked(batch.fields[SEALED], attack, info)
+        octets = self._forged(batch.fields[SEALED], forgeries, info)
         size = len(batch)
-        holders = np.concatenate([np.arange(size), attack.copied])
+        holders = np.concatenate([np.arange(size), forgeries.copied])
         if message.opener == USER:
             assert batch.to is not None
             ids = np.asarray(as_array(self._world.names(as_array(batch.to))), np.int64)
@@ -87,7 +87,7 @@ class Envelopes:
         plain, ok = self._opened(keys, octets[holders], info)
         again = ok & repeated_among(octets[holders], ok)
         good = ok[:size] & ~again[:size]
-        return self._peeled(message, batch, plain[:size], good), good, attack.copied[again[size:]]
+        return self._peeled(message, batch, plain[:size], good), good, forgeries.copied[again[size:]]
 
     def _peeled(self, message: Message, batch: Batch, plain: Octets, good: Array) -> Batch:
         """Return the batch with what was inside: another layer, or the fields themselves."""
@@ -102,13 +102,15 @@ class Envelopes:
         columns = encode.unpack(np.where(good[:, None], plain, np.uint8(0)), kinds, sizes)
         return replace(batch, fields={name: columns[name] for name in batch.plain})
 
-    def _attacked(self, octets: Octets, attack: Attack, info: bytes) -> Octets:
-        if attack.tampered is None or attack.misdirected is None:
+    def _forged(self, octets: Octets, forgeries: Forgeries, info: bytes) -> Octets:
+        if forgeries.tampered is None or forgeries.misdirected is None:
             return octets
         octets = octets.copy()
-        octets[attack.tampered, HEAD] ^= np.uint8(1)
-        wrong = np.zeros((int(np.count_nonzero(attack.misdirected)), octets.shape[1] - SEAL_BYTES), np.uint8)
-        octets[attack.misdirected] = seal_all(self._of(STRANGER).public.tobytes(), wrong, info, workers=1)
+        octets[forgeries.tampered, HEAD] ^= np.uint8(1)
+        wrong = np.zeros(
+            (int(np.count_nonzero(forgeries.misdirected)), octets.shape[1] - SEAL_BYTES), np.uint8
+        )
+        octets[forgeries.misdirected] = seal_all(self._of(STRANGER).public.tobytes(), wrong, info, workers=1)
         return octets
 
     def _info(self, origin: tuple[str, int], opener: str) -> bytes:

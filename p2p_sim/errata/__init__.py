@@ -6,7 +6,7 @@ explanations are in docs/laws.md, "Corrections of the papers".
 
 from __future__ import annotations
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.errata import attacks2023 as attacks2023
 from p2p_sim.errata import clustering2022 as clustering2022
 from p2p_sim.errata import pitfalls2021 as pitfalls2021
@@ -31,4 +31,5 @@ def named(id: str) -> Erratum:
     for each in ERRATA:
         if each.id == id:
             return each
-    raise InputError(f"no erratum {id!r}: known are {', '.join(each.id for each in ERRATA)}")
+    known = [each.id for each in ERRATA]
+    raise InputError(f"no erratum {id!r}: known are {', '.join(known)}{near(id, known)}")

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.attack_results import AttackRow, Floats, Interval, LabelInference, Least
 from p2p_sim.leakage.eta import checked
@@ -69,7 +69,8 @@ def utility_matrix(utility: Any, shares: Floats) -> Floats:
         return checked_utility(utility, k)
     if utility not in UTILITIES:
         raise InputError(
-            f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}, or a matrix ({k}, {k}): guess, truth"
+            f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}"
+            f"{near(str(utility), UTILITIES)}, or a matrix ({k}, {k}): guess, truth"
         )
     if utility == "0/1":
         return np.eye(k)

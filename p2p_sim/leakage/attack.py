@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, deviating, intervals, view_bounds
@@ -102,7 +102,7 @@ def attack(
     check_range("confidence", confidence, 0.5, 1, open_high=True)
     check_seed(seed)
     if users not in USERS:
-        raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}")
+        raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}{near(str(users), USERS)}")
     tell, planted = reporter_of(progress) or _silent, _planted(run, canaries)
     program, people = _program(run, protocol), _people(run)
     gains = advantage.utility_matrix(utility, shares_of(people.y, program.label_count()))
@@ -359,7 +359,7 @@ def _chosen(attackers: Sequence[str | OwnAttacker] | None, canaries: bool) -> di
     if unknown or not given:
         raise InputError(
             f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}, or of your own, functions or "
-            "MODULE:FUNCTION"
+            f"MODULE:FUNCTION{near(str(*unknown[:1]), NAMES)}"
         )
     found: dict[str, Attacker | None] = {}
     for each in given:

@@ -8,9 +8,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.summary import Rows, Summary
+from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.privacy.bounds.bound import Figure
 
 Floats = npt.NDArray[np.float64]
+
+REFUSED = "refused"
+_ADVANTAGE = "attack advantage"
+_PROVEN = ("exact", "upper")
 
 
 class Interval(NamedTuple):
@@ -86,7 +92,7 @@ class PerUser:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelInference:
+class LabelInference(Summary):
     """What attackers with one view guess, beside what guarantees allow.
 
     ``eta_from``: where the attacker's P(y | x) comes from, in words.  ``utility``: "0/1", "weighted" (1 / (2 p_y)
@@ -106,3 +112,50 @@ class LabelInference:
     rows: tuple[AttackRow, ...]
     bounds: tuple[Figure, ...]
     per_user: PerUser | None = None
+
+    def __repr__(self) -> str:
+        return f"<LabelInference of {self.view}: {len(self._made())} attackers, {self.users:,} users>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing it and notebooks show: each attacker's right guesses, those without the messages."""
+        rows = [
+            (
+                "labels",
+                f"of {self.users:,} users; utility {self.utility}; P(label | features): {self.eta_from}",
+            )
+        ]
+        for row in self.rows:
+            what = (
+                f"refused: {row.why}"
+                if row.basis == REFUSED
+                else f"{_interval(row.utility)} with the messages, {_interval(row.baseline)} without; "
+                f"advantage {_interval(row.advantage)}; {row.basis}"
+            )
+            rows.append((row.name, what))
+        proven = [
+            bound
+            for bound in self.bounds
+            if bound.holds and bound.basis in _PROVEN and bound.quantity == _ADVANTAGE
+        ]
+        if proven:
+            least = min(proven, key=lambda bound: bound.value)
+            rows.append(("advantage at most", f"{least.value:.4g}: {least.source}"))
+        return f"Labels guessed by view {self.view}, intervals at {100 * self.confidence:g} %", rows
+
+    def picture(self) -> str:
+        """Return bars of each attacker's right guesses, and as an outline those without the messages."""
+        rows = []
+        for row in self._made():
+            rows.append(Bar(row.name, max(row.utility.value, 0), f"{row.utility.value:.4g}"))
+            without = f"{row.baseline.value:.4g} without the messages"
+            rows.append(Bar("", max(row.baseline.value, 0), without, marked=True))
+        return bars(f"Labels guessed right by view {self.view}, with and without the messages", rows)
+
+    def _made(self) -> list[AttackRow]:
+        return [row for row in self.rows if row.basis != REFUSED]
+
+
+def _interval(found: Interval) -> str:
+    if found.lower == found.value == found.upper:
+        return f"{found.value:.4g}"
+    return f"{found.value:.4g} ({found.lower:.4g} to {found.upper:.4g})"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from p2p_sim.core import synthetic as drawn
 from p2p_sim.core.argument_checks import check_whole
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.leakage.attack_results import Floats
@@ -320,7 +320,9 @@ def of_population(
     users who are not synthetic.
     """
     if kind not in KINDS:
-        raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")
+        raise InputError(
+            f"eta = {kind!r}: must be one of {', '.join(KINDS)}{near(str(kind), KINDS)}, or an array (users, labels)"
+        )
     if kind == "true":
         if shares is None:
             raise InputError(

@@ -18,20 +18,21 @@ from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
+from p2p_sim.learning import data_warnings, label_kinds, number_labels
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
-from p2p_sim.learning.data.tables import listing, number_text
+from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import (
     bag_training,
     evaluation,
     label_assignment,
     models,
     noise_correction,
+    number_evaluation,
 )
 from p2p_sim.learning.training import clusters as clustering
 from p2p_sim.network import edges, topologies
@@ -42,6 +43,7 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
+    from p2p_sim.learning.data.stored_examples import StoredExamples
 
 Array = npt.NDArray[Any]
 
@@ -118,7 +120,7 @@ INFERRED = (
     "say --classes (classes=) if one label alone could change it"
 )
 USERS_A_CLUSTER, MAX_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
-DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
+NO_MODEL = "none"
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,6 +137,9 @@ class Examples:
     rows: npt.NDArray[np.int64]
     about: dict[str, Any]
     timings: dict[str, float] = field(default_factory=dict)
+    values: npt.NDArray[np.float64] | None = None  # (n,), the users' numbers, where labels stand for numbers
+    values_test: npt.NDArray[np.float64] | None = None  # (m,), those of the test rows
+    cautions: tuple[str, ...] = ()  # of the data's features
 
     def held_out(self) -> Population | None:
         """Return the people of the test rows, who are in no run; None without any."""
@@ -143,11 +148,15 @@ class Examples:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of ``learn``.  ``comparison``: None if the learner returns neither labels nor bags."""
+    """The result of ``learn``.  ``comparison``: None if the learner returns neither labels nor bags.
+
+    ``numbers``: what takes its place where labels stand for numbers.
+    """
 
     run: Run
     examples: Examples
     comparison: evaluation.Comparison | None
+    numbers: number_evaluation.NumberComparison | None = None
 
 
 @showing
@@ -160,7 +169,7 @@ def learn(
     cluster_column: str | None = None,
     clusters: int | None = None,
     test: float | None = None,
-    model: str = DEFAULT_MODEL,
+    model: str | None = None,
     graph: Any = None,
     seed: int | None = None,
     split_seed: int | None = None,
@@ -173,7 +182,7 @@ def learn(
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
     ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``,
-    ``test``: see ``gather``; ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend,
+    ``test``: see ``gather``; ``model``: see ``model_for``; ``graph``: see ``join``; ``how``: backend,
     shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run and graph; None draws one.  ``split_seed``: of
     test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.
     ``canaries``: the share of users of whom a coin, drawn by ``seed``, flips the label or not before the run, see
@@ -181,9 +190,8 @@ def learn(
     into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     tell = reporter_of(progress)
-    planting.check(canaries, model != NO_MODEL)
-    if model != NO_MODEL:
-        models.make(model)  # a wrong name shows before the work
+    model = model_for(protocol, model)
+    _check_canaries(protocol, canaries, model != NO_MODEL)
     check(protocol, graph)
     seed = seeds.chosen(seed)
     split = seed if split_seed is None else check_seed(split_seed, "split_seed")
@@ -210,8 +218,7 @@ def learn(
     run.notes.update(examples.about, graph=about, released=released(run))
     planting.keep(run, planted)
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
-    comparison = None if model == NO_MODEL else train(run, examples, model, tell)
-    return Result(run, examples, comparison)
+    return Result(run, examples, *_trained(run, examples, model, tell))
 
 
 def read(
@@ -260,14 +267,11 @@ def gather(
     cluster for 150 users, at most 200, and none for a protocol without clusters.  Raises InputError for bad input.
     """
     before = time.perf_counter()
-    many = protocol.label_count()
+    many, values, clipped = protocol.label_count(), None, 0
     if protocol.numbers() is not None:
-        data = _on_the_grid(protocol, data)
-    elif len(data.classes) > many:
-        raise InputError(
-            f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}"
-            ": name the positive classes, or let the protocol handle more labels"
-        )
+        data, values, clipped = number_labels.on_the_grid(protocol, data)
+    elif reason := label_kinds.applicable(protocol, label_kinds.label_kind(data)):
+        raise InputError(reason)
     if clusters is not None and data.cluster is not None:
         raise InputError(
             "clusters come from a column or from k-means: give one of cluster_column and clusters"
@@ -281,6 +285,8 @@ def gather(
     }  # fmt: skip
     if data.classes_from in ("declared", "inferred"):
         facts["classes_from"] = data.classes_from
+    if values is not None:
+        facts |= {"range": [float(each) for each in (data.classes[0], data.classes[-1])], "clipped": clipped}
     if data.kept is not None:
         facts["left_out"] = data.rows_in_file - len(data.y)
     if data.ids:
@@ -295,31 +301,54 @@ def gather(
     people = Population.from_arrays(y=data.y[rows], x=data.x[rows], cluster=cluster)
     about = {"data": facts, "clusters": describe_clusters(protocol, people, origin)}
     timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
-    return Examples(people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings)
+    found = Examples(
+        people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings,
+        values=None if values is None else values[rows],
+        values_test=None if values is None else values[is_test],
+        cautions=data.cautions,
+    )  # fmt: skip
+    if warned := data_warnings.data_warnings(found, protocol):
+        facts["warnings"] = warned
+    if (utility := data_warnings.utility(found)) != "accuracy":
+        facts["utility"] = utility
+    return found
 
 
-def _on_the_grid(protocol: Protocol, data: Dataset) -> Dataset:
-    """Return data whose classes are a protocol's numbers, of each row the nearest.
+def model_for(protocol: Protocol, model: str | None) -> str:
+    """Return the model to train, or "none"; None: "logistic-regression", and "ridge" where labels stand for numbers.
 
-    Raises InputError where a class of the data is no number, or beyond.
+    Raises InputError for what is no classifier, or where labels stand for numbers no regressor.
     """
-    try:
-        numbers = [read_number(name) for name in data.classes]
-    except ValueError as error:
+    numeric = protocol.numbers() is not None
+    if model is None:
+        return models.REGRESSOR if numeric else models.CLASSIFIER
+    if model != NO_MODEL:
+        (models.make_regressor if numeric else models.make)(model)  # a wrong name shows before the work
+    return model
+
+
+def _check_canaries(protocol: Protocol, share: float | None, trains: bool) -> None:
+    planting.check(share, trains)
+    if share is not None and protocol.numbers() is not None:
         raise InputError(
-            f"label {data.label!r}: {type(protocol).__name__} takes numbers, and a class of it {error}; give --label a "
-            "column of numbers, or take a protocol for classes"
-        ) from None
-    grid = protocol.numbers()
-    assert grid is not None  # the caller has asked
-    meant = tuple(number_text(number) for number in grid.tolist())
-    return replace(
-        data, y=protocol.label_of(numbers)[data.y], classes=meant, positive=meant[1], classes_from=""
-    )
+            f"canaries = {share!r}: an attack on them asks a model how likely labels are, and one for numbers does not "
+            "say: leave canaries out, or take a protocol for classes"
+        )
+
+
+def _trained(
+    run: Run, examples: Examples, model: str, progress: Progress | None
+) -> tuple[evaluation.Comparison | None, number_evaluation.NumberComparison | None]:
+    """Train on what a run released; of classes and of numbers, one is not None, or none."""
+    if model == NO_MODEL:
+        return None, None
+    if examples.values is not None:
+        return None, number_labels.train(run, examples, model, progress)
+    return train(run, examples, model, progress), None
 
 
 def train(
-    run: Run, examples: Examples, model: str = DEFAULT_MODEL, progress: Progress | None = None
+    run: Run, examples: Examples, model: str = models.CLASSIFIER, progress: Progress | None = None
 ) -> evaluation.Comparison | None:
     """Train on the labels that a run released and on the true ones; add accuracies and seconds to the run."""
     before = time.perf_counter()
@@ -365,7 +394,7 @@ def simulate(
     share: float | None = None,
     shares: Sequence[float] | None = None,
     features: int = 0,
-    model: str = DEFAULT_MODEL,
+    model: str | None = None,
     graph: Any = None,
     seed: int | None = None,
     canaries: float | None = None,
@@ -384,10 +413,9 @@ def simulate(
     """
     tell = reporter_of(progress)
     check(protocol, graph)
+    model = model_for(protocol, model)
     labels, trains = protocol.label_count(), features != 0 and model != NO_MODEL
-    planting.check(canaries, trains)
-    if trains:
-        models.make(model)  # a wrong name shows before the work
+    _check_canaries(protocol, canaries, trains)
     if share is not None and labels != 2:
         raise InputError(
             f"share = {share!r}: the share of label 1 of two, and the protocol handles {labels} labels: give that "
@@ -417,7 +445,14 @@ def simulate(
         assert further.x is not None
         data |= {"test_rows": further.users - users, "test_rows_are": "synthetic users of the same kind"}
         x_test, y_test = further.x[users:], further.y[users:]
-        train(run, Examples(people, x_test, y_test, np.arange(users), {"data": data}), model, tell)
+        found = Examples(people, x_test, y_test, np.arange(users), {"data": data})
+        grid = protocol.numbers()
+        if grid is not None:
+            data["range"] = [float(grid[0]), float(grid[-1])]
+            found = replace(
+                found, values=grid[people.y.view(np.uint8)], values_test=grid[y_test.view(np.uint8)]
+            )
+        _trained(run, found, model, tell)
     return run
 
 
@@ -427,25 +462,105 @@ def among(
     people: Population,
     source: str,
     *,
+    examples: StoredExamples | None = None,
+    test: StoredExamples | None = None,
+    model: str = models.CLASSIFIER,
     graph: Any = None,
     seed: int | None = None,
     progress: Asked = None,
     **how: Any,
 ) -> Run:
-    """Run a protocol among users who are there, and train nothing; ``source``: where they come from.
+    """Run a protocol among users who are there; ``source``: where they come from.
 
-    ``graph``: see ``join``; ``how``: see ``learn``.
+    ``examples``: their features and labels, row by row; None: nothing is trained.  Then ``model`` is trained in passes
+    over them, see ``streamed_training``, and measured on rows of ``test``: at most 2^20 of them, and 2^23 features,
+    evenly spread.  ``graph``: see ``join``; ``how``: see ``learn``.  Raises InputError for examples of other users or
+    without test rows.
     """
     tell = reporter_of(progress)
     check(protocol, graph)
     seed = seeds.chosen(seed)
+    if examples is not None:
+        _check_examples(protocol, people, examples, test, model)
+    held_out = None if test is None or examples is None else _read_test(test, tell or _silent)
     people, about = join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
-    data = {"name": "population", "source": source}
+    data: dict[str, Any] = {"name": "population", "source": source}
     clusters = describe_clusters(protocol, people, "from a column")
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
+    if examples is not None and test is not None and held_out is not None:
+        _train_streamed(run, examples, test, held_out, model, tell or _silent)
     return run
+
+
+MOST_TEST_ROWS, MOST_TEST_NUMBERS = 1 << 20, 1 << 23
+"""Of test rows in files so many are read, and so many features in all: 64 MiB."""
+
+
+def _check_examples(
+    protocol: Protocol, people: Population, examples: StoredExamples, test: StoredExamples | None, model: str
+) -> None:
+    from p2p_sim.learning.training import passes
+
+    if protocol.numbers() is not None:
+        raise InputError(
+            f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
+            "leave out --model, or give the rows with --data"
+        )
+    passes.check(model)
+    if test is None:
+        raise InputError(
+            "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
+            "same columns, or leave out --model"
+        )
+    if examples.users != people.users:
+        raise InputError(
+            f"{examples.place!r} has {examples.users:,} rows, and there are {people.users:,} users: give one row a user"
+        )
+
+
+_COPY = 100
+"""A feature that is the label in so many test rows, and all there are, is taken for a copy of it."""
+
+
+def _read_test(test: StoredExamples, progress: Progress) -> tuple[Array, Array]:
+    """Read test rows; raises InputError where a feature is the label once more."""
+    progress("reading test rows", 0, 0)
+    x, y = test.spread(min(MOST_TEST_ROWS, max(1, MOST_TEST_NUMBERS // len(test.features))))
+    enough = len(y) >= _COPY and len(np.unique(y)) > 1
+    for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
+        name = test.features[each]
+        raise InputError(
+            f"column {name!r} holds the labels once more (all of {len(y):,} test rows): leave it out, --drop {name}"
+        )
+    return x, y
+
+
+def _train_streamed(
+    run: Run,
+    examples: StoredExamples,
+    test: StoredExamples,
+    held_out: tuple[Array, Array],
+    model: str,
+    progress: Progress,
+) -> None:
+    """Train in passes over the users' examples; add accuracies and seconds to the run."""
+    from p2p_sim.learning import streamed_training
+
+    before = time.perf_counter()
+    x_test, y_test = held_out
+    comparison = streamed_training.train(run, examples, x_test, y_test, model, progress)
+    if comparison is not None and len(y_test) < test.users:
+        note = f"of {test.users:,} test rows {len(y_test):,} were read, evenly spread"
+        comparison = comparison.with_notes(note)
+    if comparison is None and run.notes.get("released"):
+        run.notes["released"]["untrained"] = streamed_training.NOT_IN_BATCHES
+    run.notes["data"] |= {
+        "features": len(examples.features), "test_rows": len(y_test), "test_rows_are": f"in {test.place}",
+    }  # fmt: skip
+    run.notes["accuracy"] = None if comparison is None else asdict(comparison)
+    run.timings["training"] = time.perf_counter() - before
 
 
 def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:
@@ -522,6 +637,8 @@ def released(run: Run) -> dict[str, Any] | None:
     For bags see ``bag_training.Proportions.summary``.
     """
     bags = run.source is None or run.source.bag_sums() is not None
+    if run.source is not None and run.source.numbers() is not None:
+        return number_labels.released(run.outputs)
     if run.population is not None and bags:
         proportions = bag_training.of_run(run.outputs.get("learner", {}), run.source, run.population)
         if proportions is not None:

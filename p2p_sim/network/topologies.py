@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from p2p_sim.core import exact
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
@@ -38,6 +38,9 @@ _FORMS = {
     "grid": r"grid",
     "ring": r"ring:(?P<degree>[0-9]{1,9})",
 }
+KINDS = tuple(form.partition("(")[0] for form in _FORMS.values())
+"""What the texts of topologies begin with."""
+
 _ALLOWED = (
     "complete, regular:DEGREE, small-world:DEGREE,PROBABILITY, scale-free:LINKS, grid, ring:DEGREE, "
     "or the path of a .csv or .parquet edge list"
@@ -59,7 +62,9 @@ class Topology:
 
     def __post_init__(self) -> None:
         if self.kind not in _FORMS:
-            raise InputError(f"graph {self.kind!r} is not known: allowed are {_ALLOWED}")
+            raise InputError(
+                f"graph {self.kind!r} is not known: allowed are {_ALLOWED}{near(str(self.kind), _FORMS)}"
+            )
         if self.kind not in ("complete", "grid") and self.degree < 1:
             raise InputError(f"graph = {str(self)!r}: {self.number} must be 1 or more")
         if self.kind in ("small-world", "ring") and self.degree % 2:
@@ -88,7 +93,7 @@ def parse(text: str) -> Topology:
             return Topology(
                 kind, int(parts.get("degree") or 0), _probability(text, parts.get("moved") or "0")
             )
-    raise InputError(f"graph = {text!r}: allowed are {_ALLOWED}")
+    raise InputError(f"graph = {text!r}: allowed are {_ALLOWED}{near(str(text).partition(':')[0], _FORMS)}")
 
 
 def _probability(graph: str, text: str) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -52,10 +52,19 @@ class Range:
 RANGES = {
     "alpha": Range(0.5, 1e-12),
     "theta": Range(1e-4, 1.0),
+    "lam": Range(1.0, 0.0, spread=False),
     "epsilon": Range(0.0, 100.0, spread=False),
     "cluster_size": Range(1e8, 1, whole=True),
 }
 """Parameters of which it is known where to look, by name."""
+
+
+class UnreachableError(InputError):
+    """That no value in range keeps a promise.  ``best``: the least epsilon, in nats; ``at``: the value that has it."""
+
+    def __init__(self, text: str, best: float, at: float):
+        super().__init__(text)
+        self.best, self.at = best, at
 
 
 @dataclass(frozen=True)
@@ -241,11 +250,13 @@ class _Solver:
     def _keeps(self, **other: Any) -> Callable[[float], bool]:
         return lambda value: _keeps(self.account(value, **other), self.epsilon, self.delta)
 
-    def _unreachable(self) -> InputError:
+    def _unreachable(self) -> UnreachableError:
         best = self.account(self.where.private).epsilon_bracket(self.delta).upper
-        return InputError(
+        return UnreachableError(
             f"no {self.vary} keeps epsilon = {self.epsilon:g} at delta = {self.delta:g} for view {self.view!r}: the "
-            f"best that can be reached is epsilon = {best:.6g}; allow more, or change another parameter"
+            f"best that can be reached is epsilon = {best:.6g}; allow more, or change another parameter",
+            best,
+            self.where.read(self.where.private),
         )
 
 
@@ -307,7 +318,9 @@ def _range(
         raise InputError(f"{vary} = {fixed[vary]!r} is fixed and to be found: leave it out")
     for name in fixed:
         if name not in parameters:
-            raise InputError(f"{kind.__name__} has no parameter {name!r}; it has {', '.join(parameters)}")
+            raise InputError(
+                f"{kind.__name__} has no parameter {name!r}{near(name, parameters)}; it has {', '.join(parameters)}"
+            )
     for name, parameter in parameters.items():
         needed = parameter.default is MISSING and parameter.default_factory is MISSING
         if needed and name not in fixed and name != vary:
@@ -330,7 +343,9 @@ def _known(kind: type[Protocol], vary: str) -> Range:
     if vary in numbers:
         raise InputError(f"vary = {vary!r}: of {kind.__name__} it is a parameter of its own, so {how}")
     solvable = ", ".join(named) or (f"{', '.join(numbers)}; {how}" if numbers else "nothing")
-    raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {solvable}")
+    raise InputError(
+        f"vary = {vary!r}: of {kind.__name__}, one can solve for {solvable}{near(vary, [*named, *numbers])}"
+    )
 
 
 def _numbers(kind: type[Protocol]) -> dict[str, type]:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from p2p_sim.privacy.close_in import close_in
+
 LARGE = 1e15
 """Nats: a delta that is not reached here never is."""
 
@@ -247,11 +249,9 @@ def _between(f: Callable[[float], float], target: float, low: float, high: float
 
     f is above the target at ``low``.
     """
-    from scipy.optimize import toms748
-
     gap = _Gap(f, target, high)
     if gap(low) > 0 >= gap(high):
-        toms748(gap, low, high, xtol=1e-300, rtol=_CLOSE)
+        close_in(gap, low, high, _CLOSE)
     return float(gap.best)
 
 
@@ -286,8 +286,6 @@ def root(
     At the x returned f was seen to be at most the target, just below (1e-13) to be more.  The interval grows from
     ``guess`` (above 0) by factors from ``step`` on; f may reach 0.  All arguments in the units of x and f.
     """
-    from scipy.optimize import toms748
-
     gap = _Gap(f, target, limit)
     if limit == 0:
         return 0.0
@@ -311,5 +309,5 @@ def root(
     if low == 0.0 and gap(0.0) <= 0:
         return 0.0
     if at_high != 0:
-        toms748(gap, low, high, xtol=1e-300, rtol=_ROOT)
+        close_in(gap, low, high, _ROOT)
     return float(gap.best)

@@ -9,6 +9,7 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, overload
 
+from p2p_sim.core import summary_picture
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.summary import Rows, Summary, down, up
 from p2p_sim.privacy import delta_curve, many_values
@@ -35,6 +36,7 @@ _LEAST_SURE_FIRST = ("measured", "lower", "claimed", "upper", "exact")
 
 _SHOWN = 1e-6  # delta of the figure that a profile shows of itself
 _SHOWN_CASES = 64  # of which the worst is shown; of more it takes long to find
+_DRAWN = 8  # pieces of the curve that notebooks show
 _FAR = 1e-100  # deltas below this are bounded by the one at which it is reached
 
 
@@ -85,11 +87,21 @@ class PrivacyProfile(Summary):
         ]
         return title, [(name, text) for name, text in rows if text]
 
+    def picture(self) -> str:
+        """Return the curve of delta over epsilon, down to the delta that the table shows, unless that takes long."""
+        if self.law is None or self._takes_long() or math.isinf(end := self.epsilon(_SHOWN)):
+            return ""
+        points = [(end * i / _DRAWN, max(_SHOWN, self.delta(end * i / _DRAWN))) for i in range(_DRAWN + 1)]
+        return summary_picture.curve(f"δ over ε, view {self.view}, {self.basis}", points, "ε (nats)", "δ(ε)")
+
+    def _takes_long(self) -> bool:
+        law = self._law()
+        return law.slow or len(law.alternatives()) > _SHOWN_CASES
+
     @cached_property
     def _shown(self) -> list[tuple[str, str]]:
         """The rows with figures, computed once."""
-        law = self._law()
-        if law.slow or len(law.alternatives()) > _SHOWN_CASES:
+        if self._takes_long():
             return [("ε", "takes long: ask epsilon(delta)")]
         low, value, high = self.epsilon_bracket(_SHOWN)
         return [(f"ε at δ = {_SHOWN:g}", f"{value:.4g} nats ({down(low)} to {up(high)})")]

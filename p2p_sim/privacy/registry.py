@@ -20,6 +20,7 @@ from p2p_sim.core.argument_checks import check_labels, check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.label_kinds import LABEL_KINDS
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.label_matrices import Evidence, LabelMatrices
@@ -101,8 +102,9 @@ class LabelNoise:
 class Accounting(Generic[P]):
     """What is known of the privacy of one protocol class; what is left out is not known, and refused where asked for.
 
-    All entries are functions, but for ``others_matter`` and ``servers_may_deviate``.  They are called with the
-    protocol, of exactly the registered class, whose parameters its class has checked.  Figures of epsilon are in nats.
+    All entries are functions, but for ``others_matter``, ``servers_may_deviate`` and ``labels``.  They are called with
+    the protocol, of exactly the registered class, whose parameters its class has checked.  Figures of epsilon are in
+    nats.
 
     ``law(protocol, setting)``: returns what a view learns of one label, as a ``PrivacyProfile``, refused where it does
     not know.  ``setting``: who looks, and at what; its parts are roles of the protocol, and its size, if there is one,
@@ -155,6 +157,9 @@ class Accounting(Generic[P]):
 
     ``servers_may_deviate``: whether ``law`` answers for servers of the view that do as they like
     (``Setting.servers_deviate``); if not, such a question is refused.
+
+    ``labels``: which kinds of labels the protocol is for, of "binary", "k" and "numeric"; None: read off the class, as
+    ``label_kinds.taken_by`` says.
     """
 
     law: LawOf[P] | None = None
@@ -172,9 +177,14 @@ class Accounting(Generic[P]):
     unaudited: Callable[[P, Coalition, str], str] | None = None
     others_matter: bool = True
     servers_may_deviate: bool = False
+    labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in (each.name for each in fields(self) if each.type != "bool"):
+        if self.labels is not None and not (self.labels and set(self.labels) <= {*LABEL_KINDS}):
+            raise InputError(
+                f"labels = {self.labels!r}: must be some of {', '.join(LABEL_KINDS)}, in a tuple"
+            )
+        for name in (each.name for each in fields(self) if each.type != "bool" and each.name != "labels"):
             entry = vars(self)[name]
             if entry is not None and not callable(entry):
                 raise InputError(f"{name} = {entry!r}: must be a function of the protocol, or left out")

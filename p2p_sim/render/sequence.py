@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import CHANNELS, Coalition
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.graphml import graphml
@@ -57,7 +57,9 @@ def draw(
     cluster, round or view, and for messages that are neither kept nor recomputed.
     """
     if channels not in CHANNELS:
-        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+        raise InputError(
+            f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}{near(str(channels), CHANNELS)}"
+        )
     chosen, title = select(run, users, cluster_number), _title(run, name, users, cluster_number, round)
     command = None if name is None else _command(name, round, view, channels, limit)
     total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))

@@ -398,7 +398,7 @@ def _held_against_bounds(document: Document) -> str:
 def view_text(attacked: Document) -> str:
     """Return what attackers with one view guess, as text."""
     if attacked["refused"]:
-        return f"View {attacked['view']}: not attacked: {attacked['refused']}"
+        return "\n".join(said(attacked))
     blocks = [
         f"View {title(attacked)}: labels of {_users(attacked)}; P(label | features) {attacked['eta_from']}; "
         f"seed of the estimates {attacked['seed']}",
@@ -409,6 +409,13 @@ def view_text(attacked: Document) -> str:
     blocks.append("\n".join([*attacked["sentences"], *exceeded(attacked)]))
     blocks.append("\n".join([SOURCES, *notes(attacked)]))
     return "\n\n".join(block for block in blocks if block)
+
+
+def said(attacked: Document) -> list[str]:
+    """Return what attackers with one view guess, in sentences."""
+    if attacked["refused"]:
+        return [f"View {attacked['view']}: not attacked: {attacked['refused']}"]
+    return [f"View {title(attacked)}: {' '.join([*attacked['sentences'], *exceeded(attacked)])}"]
 
 
 def exceeded(attacked: Document) -> list[str]:

@@ -48,6 +48,11 @@ _ACCURACY = {
     "accuracy_private": float, "accuracy_true": float, "baseline": float, "trained_on": int, "test_rows": int,
     "model": str, "note": str, "metrics": AnyOf((None, ListOf(ListOf(_METRIC, keyed=True), keyed=True))),
 }  # fmt: skip
+_ERRORS = {"rmse": float, "mae": float, "r2": AnyOf((None, float))}
+_REGRESSION = {
+    "model": str, "trained_on": int, "of": int, "test_rows": int, "note": str,
+    "errors": {"released": _ERRORS, "true": _ERRORS, "constant": _ERRORS},
+}  # fmt: skip
 _FIGURE = {"epsilon": NUMBER, "lower": NUMBER, "upper": NUMBER}
 _EXACT = {**_FIGURE, "basis": str, "source": str, "assumes": ListOf(str)}
 _THEOREM = {"name": str, "basis": str, "holds": bool, "epsilon": NUMBER, "source": str, "why": str}
@@ -72,6 +77,7 @@ NOTES = {
     name: AnyOf((None, shape))
     for name, shape in (
         ("privacy", _PRIVACY), ("costs", _COSTS), ("accuracy", _ACCURACY), ("released", {"labels": int}),
+        ("regression", _REGRESSION),
         ("canaries", {"users": int, "flipped": int}),
         ("clusters", _CLUSTERS), ("graph", _GRAPH), ("data", {"name": str, "source": str}), ("defaults", ListOf(str)),
         ("command", ListOf(str)),

@@ -11,21 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from p2p_sim import catalogue
-from p2p_sim.core.columns_read import reads
 from p2p_sim.core.errors import InputError, ProtocolError
-from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import topologies
 from p2p_sim.privacy import accountant
+from p2p_sim.privacy.label_kinds import taken_by
 from p2p_sim.privacy.registered import accounting
 from p2p_sim.privacy.table_rows import TableRow, rows
 from p2p_sim.report import terminal
 
 USERS = 12
 """Users of the cluster in which laws are looked for; whether there is one does not depend on how many there are."""
-
-BINARY, SEVERAL, NUMERIC = "binary", "k", "numeric"
 
 _PART = r"\*{name}:\*\s+(.*?)(?=\s*\n\s*\*[A-Z]\w*:\*|\n\s*\n|\Z)"
 _BASES = ("exact", "upper", "lower", "refused")
@@ -41,7 +38,7 @@ def described(kind: type[Protocol], protocol: Protocol | None, why: str = "") ->
         "name": kind.command_name(),
         "class": catalogue.class_name(kind),
         "shipped": catalogue.shipped(kind),
-        "labels": labels(kind),
+        "labels": list(taken_by(kind)),
         "trust": said(kind, "Assumes"),
         "parameters": None if protocol is None else protocol.parameters(),
         "views": None if protocol is None else [_view(protocol, row) for row in rows(protocol)],
@@ -49,19 +46,6 @@ def described(kind: type[Protocol], protocol: Protocol | None, why: str = "") ->
         "statistic": registered is not None and registered.statistic is not None,
         "source": said(kind, "Source"),
     }
-
-
-def labels(kind: type[Protocol]) -> list[str]:
-    """Return what users may hold: "binary" labels; also one of "k"; and "numeric".
-
-    Numbers are in a secret column, or the class says which numbers its labels stand for.
-    """
-    secret = reads(kind, USER, "secret")
-    numeric = [NUMERIC] if secret or kind.numbers is not Protocol.numbers else []
-    if secret and not reads(kind, USER, "y"):
-        return numeric
-    several = [] if kind.label_count is Protocol.label_count else [SEVERAL]
-    return [BINARY, *several, *numeric]
 
 
 def said(kind: type[Protocol], name: str) -> str:

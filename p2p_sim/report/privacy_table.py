@@ -351,7 +351,7 @@ def as_text(table: Mapping[str, Any]) -> str:
     def note(text: str) -> str:
         return f"[{notes.setdefault(text, len(notes) + 1)}]" if text else ""
 
-    if why := _common_refusal(table["views"]):
+    if why := common_refusal(table["views"]):
         return f"{_above(table, False)}\nrefused for every view: {why}"
     several = (table["clusters"] or {}).get("count", 1) > 1 and any(
         row["by_cluster"] for row in table["views"]
@@ -364,7 +364,7 @@ def as_text(table: Mapping[str, Any]) -> str:
     for row in table["views"]:
         exact = row["exact"]
         if exact is None:
-            cells = [row["view"], "refused" if _is_refusal(row) else "-", "-"]
+            cells = [row["view"], "refused" if is_refusal(row) else "-", "-"]
             marks = note(row["refused"])
         else:
             cells = [row["view"], bracket_text(exact), exact["basis"]]
@@ -380,10 +380,10 @@ def as_text(table: Mapping[str, Any]) -> str:
     return "\n".join([_above(table, several), terminal.table(head, lines), *foot, *remarks])
 
 
-def _common_refusal(rows: Sequence[Mapping[str, Any]]) -> str:
+def common_refusal(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the reason why all views are refused, if it is the same for all; otherwise an empty text."""
     reasons = {
-        "" if row["exact"] or row["theorems"] or not _is_refusal(row) else row["refused"] for row in rows
+        "" if row["exact"] or row["theorems"] or not is_refusal(row) else row["refused"] for row in rows
     }
     return str(*reasons) if len(rows) > 1 and len(reasons) == 1 else ""
 
@@ -436,7 +436,8 @@ def drawn(table: Mapping[str, Any]) -> list[str]:
     return [f"δ(ε) of {len(bases)} views {done} {table['plot']} ({each}; {what})"]
 
 
-def _is_refusal(row: Mapping[str, Any]) -> bool:
+def is_refusal(row: Mapping[str, Any]) -> bool:
+    """Return whether a row without a figure has none anywhere, rather than none that is quick."""
     return not str(row["refused"]).startswith("not computed here")
 
 

@@ -1,4 +1,4 @@
-"""The summary of a run, with its costs: as a JSON document and as text."""
+"""The summary of a run, with its costs: as a JSON document and as text, all of it; ``run_screen`` has the short one."""
 
 from __future__ import annotations
 
@@ -68,6 +68,15 @@ def _each(bill: RunCosts, role: str) -> float:
     return bill.roles[role].compute_seconds / bill.parties[role]
 
 
+METRICS = {
+    "balanced_accuracy": "balanced", "auc": "AUC", "log_loss": "log loss", "calibration_error": "ECE",
+    "rarest_recall": "rarest",
+}  # fmt: skip
+"""Metrics beside accuracy, by their names in the document, with what stands above their columns."""
+
+WEIGHTED = {"average_precision": "avg. precision"}
+"""One more, where a class is rare."""
+
 _WIDTH = 12
 
 
@@ -104,6 +113,7 @@ def document(
         "peak_memory": peak,
         "released": notes.get("released"),
         "accuracy": notes.get("accuracy"),
+        **({"regression": notes["regression"]} if notes.get("regression") else {}),
         "digest": run.digest,
         "directory": str(directory),
         "privacy": notes.get("privacy"),
@@ -111,38 +121,50 @@ def document(
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """Return a run's document as text."""
-    head = f"{result['protocol']}: {parameters(result)}; seed {_seed(result)}, backend {result['backend']}"
-    head += "; sealed for real, under keys that follow from the seed" if result["crypto"] == REAL else ""
-    rows = [
-        _entry("Data", _data(result)),
-        _entry("Users", _users(result)),
-        *([_entry("Canaries", canaries(result["canaries"]))] if result.get("canaries") else []),
-        _entry("Clusters", _clusters(result["clusters"])),
-        *([_entry("Graph", graph(result["graph"]))] if result.get("graph") else []),
-    ]
+    """Return a run's document as text, with every table, note and source."""
     spent = [
-        _entry("Seconds", _seconds(result["seconds"])),
-        _entry("Peak memory", _peak(result["peak_memory"])),
-    ]
-    end = [] if result["messages_kept"] is None else [_entry("Trace", _trace(result))]
-    end += [
-        _entry("Digest", result["digest"] or "not asked for"),
-        _entry("Saved in", result["directory"]),
+        entry("Seconds", _seconds(result["seconds"])),
+        entry("Peak memory", peak_text(result["peak_memory"])),
     ]
     blocks = [
-        [head],
-        rows,
+        [f"{result['protocol']}: {parameters(result)}; {how_text(result)}"],
+        setting_lines(result),
         [_messages(result["messages"])],
         *([block] for block in costs_text(result["costs"])),
-        _wrong(result),
+        [*faults_lines(result), *_faults_table(result)],
         spent,
         _released(result),
         [privacy_table.as_text(result["privacy"])],
         *_guessed(result),
-        end,
+        kept_lines(result),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def how_text(result: Mapping[str, Any]) -> str:
+    """Return seed and backend, and whether cryptography was carried out."""
+    sealed = "; sealed for real, under keys that follow from the seed" if result["crypto"] == REAL else ""
+    return f"seed {_seed(result)}, backend {result['backend']}{sealed}"
+
+
+def setting_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return lines on the data, the users and how they are grouped."""
+    return [
+        entry("Data", _data(result)),
+        entry("Users", _users(result)),
+        *([entry("Canaries", canaries(result["canaries"]))] if result.get("canaries") else []),
+        entry("Clusters", _clusters(result["clusters"])),
+        *([entry("Graph", graph(result["graph"]))] if result.get("graph") else []),
+    ]
+
+
+def kept_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return lines on what is left of the run, and where."""
+    return [
+        *([] if result["messages_kept"] is None else [entry("Trace", _trace(result))]),
+        entry("Digest", result["digest"] or "not asked for"),
+        entry("Saved in", result["directory"]),
+    ]
 
 
 def _guessed(result: Mapping[str, Any]) -> list[list[str]]:
@@ -164,7 +186,8 @@ def _trace(result: Mapping[str, Any]) -> str:
     return f"{result['trace']}: {kept:,} of {whole:,} messages kept; {left}"
 
 
-def _entry(name: str, text: str) -> str:
+def entry(name: str, text: str) -> str:
+    """Return a line with a name at its left."""
     return f"{name:<{_WIDTH}}{text}"
 
 
@@ -173,7 +196,9 @@ def _data(result: Mapping[str, Any]) -> str:
     if "label" not in data:
         return f"{data['name']}, {data['source']}"
     classes = data["classes"]
-    if data["positive"] is None:
+    if "range" in data:
+        meaning = _numbers(data)
+    elif data["positive"] is None:
         shown = ", ".join(classes[:12]) + (f" and {len(classes) - 12} more" if len(classes) > 12 else "")
         meaning = f"{len(classes)} classes, {shown}"
     else:
@@ -181,7 +206,20 @@ def _data(result: Mapping[str, Any]) -> str:
     size = f"{data['rows']:,} rows, {data['features']:,} features"
     size += f" ({data['left_out']:,} rows with missing values left out)" if data.get("left_out") else ""
     label = f"label {data['label']}: {meaning}{_classes_from(data)}"
-    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}{label}"
+    warned = "".join(f"\n{'':{_WIDTH}}warning: {each}" for each in data.get("warnings", ()))
+    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}{label}{warned}"
+
+
+def _numbers(data: Mapping[str, Any]) -> str:
+    """Say in which public range numbers are taken, to how many they are rounded, and how many were clipped."""
+    low, high = data["range"]
+    clipped = (
+        f"; {data['clipped']:,} of {data['rows']:,} lie outside and were clipped" if data["clipped"] else ""
+    )
+    return (
+        f"numbers from {low:g} to {high:g}, which is taken as public, rounded to {len(data['classes'])} of them"
+        f"{clipped}"
+    )
 
 
 def _classes_from(data: Mapping[str, Any]) -> str:
@@ -232,18 +270,21 @@ def _faults(run: Run) -> dict[str, Any]:
     }
 
 
-def _wrong(result: Mapping[str, Any]) -> list[str]:
+def faults_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return a line on the injected faults, and how many users they struck; none without faults."""
     if not result["faults"]:
         return []
     users = "".join(f"; {number:,} users {what}" for what, number in result["faulty_users"].items())
+    return [entry("Faults", ", ".join(result["faults"]) + users)]
+
+
+def _faults_table(result: Mapping[str, Any]) -> list[str]:
     rows: dict[str, dict[str, int]] = {}
     for row in result["faults_seen"]:
         rows.setdefault(row["fault"], {})[row["kind"]] = row["messages"]
     kinds = [row["kind"] for row in result["messages"]]
     cells = [[what, *(found.get(kind, 0) for kind in kinds)] for what, found in rows.items()]
-    return [_entry("Faults", ", ".join(result["faults"]) + users)] + (
-        [table(["Messages", *kinds], cells)] if cells else []
-    )
+    return [table(["Messages", *kinds], cells)] if cells else []
 
 
 def _seconds(seconds: Mapping[str, float]) -> str:
@@ -251,31 +292,75 @@ def _seconds(seconds: Mapping[str, float]) -> str:
     return f"{', '.join(parts)}; in all {sum(seconds.values()):.2f}"
 
 
-def _peak(peak: Mapping[str, Any]) -> str:
+def peak_text(peak: Mapping[str, Any]) -> str:
+    """Return the most memory that was in use, and by whom."""
     size = "not known here" if peak["bytes"] is None else nbytes(peak["bytes"])
     return f"{size} ({peak['covers']})"
 
 
 def _released(result: Mapping[str, Any]) -> list[str]:
-    accuracy, released = result["accuracy"], result["released"]
+    accuracy = result["accuracy"]
+    if result.get("regression"):
+        return errors_lines(result["regression"])
     if accuracy is not None:
-        released_as = f"{accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released"
-        named = [
-            (f"trained on the {released_as}", "accuracy_private"),
-            (f"the same, {accuracy.get('correction', '')}", "accuracy_corrected"),
-            (f"trained on the {accuracy['of']:,} true labels", "accuracy_true"),
-            ("always the true labels' majority", "baseline"),
-        ]
-        rows = [_model(accuracy, name, key) for name, key in named if accuracy.get(key) is not None]
-        text = table([f"Test accuracy, {accuracy['model']}", "", *METRICS.values()], rows)
+        metrics = METRICS | (WEIGHTED if result["data"].get("utility") == "auc" else {})
+        head = [f"Test accuracy, {accuracy['model']}", "", *metrics.values()]
+        text = table(head, accuracy_rows(accuracy, metrics))
         return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]
+    return released_text(result["released"])
+
+
+def accuracy_rows(accuracy: Mapping[str, Any], metrics: Mapping[str, str] = METRICS) -> list[list[str]]:
+    """Return a row for each model that was tested: how it was trained, its accuracy, and further metrics."""
+    released_as = f"{accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released"
+    named = [
+        (f"trained on the {released_as}", "accuracy_private"),
+        (f"the same, {accuracy.get('correction', '')}", "accuracy_corrected"),
+        (f"trained on the {accuracy['of']:,} true labels", "accuracy_true"),
+        ("always the true labels' majority", "baseline"),
+    ]
+    return [
+        [name, _percent(accuracy[key]), *metrics_of(accuracy, key, metrics)]
+        for name, key in named
+        if accuracy.get(key) is not None
+    ]
+
+
+def released_text(released: Mapping[str, Any] | None) -> list[str]:
+    """Return the lines that say what the learner has, and why no model was trained on it."""
     if released is None:
-        return [_entry("Released", "no labels: the learner of this protocol returns something else")]
+        return [entry("Released", "no labels: the learner of this protocol returns something else")]
     share = released["positive_share"]
     positive = "" if share is None else f", {_percent(share)} of them {positive_word(released)}"
     bags = f" in {released['bags']:,} bags" if "bags" in released else ""
-    line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
+    what = "numbers" if released.get("numbers") else "labels"
+    line = entry("Released", f"{released['labels']:,} {what}{bags}{positive}")
     return [line, *(f"note: {released[why]}" for why in ("refused", "untrained") if released.get(why))]
+
+
+def errors_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return the test errors of models of numbers, as a table and a note."""
+    named = [
+        (f"trained on the {found['trained_on']:,} numbers released", "released"),
+        (f"trained on the {found['of']:,} true numbers", "true"),
+        ("always the true numbers' mean", "constant"),
+    ]
+    rows = [[name, *errors_of(found, key)] for name, key in named]
+    text = table([f"Test errors, {found['model']}", *ERRORS.values()], rows)
+    return [text, f"note: {found['note']}"] if found["note"] else [text]
+
+
+def errors_of(regression: Mapping[str, Any], key: str) -> list[str]:
+    """Return the errors of the model of numbers ``key`` as text, "-" where one is not defined."""
+    errors = regression["errors"][key]
+    shown = {"r2": "{:.3f}".format}
+    return [
+        "-" if errors[name] is None else shown.get(name, "{:.4g}".format)(errors[name]) for name in ERRORS
+    ]
+
+
+ERRORS = {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+"""Errors of models of numbers, by their names in the document, with what stands above their columns."""
 
 
 def positive_word(released: Mapping[str, Any]) -> str:
@@ -283,24 +368,13 @@ def positive_word(released: Mapping[str, Any]) -> str:
     return "not 0" if "label_values" in released else "positive"
 
 
-METRICS = {
-    "balanced_accuracy": "balanced", "auc": "AUC", "log_loss": "log loss", "calibration_error": "ECE",
-    "rarest_recall": "rarest",
-}  # fmt: skip
-"""Metrics beside accuracy, by their names in the document, with what stands above their columns."""
-
-
-def metrics_of(accuracy: Mapping[str, Any], key: str) -> list[str]:
+def metrics_of(accuracy: Mapping[str, Any], key: str, metrics: Mapping[str, str] = METRICS) -> list[str]:
     """Return the metrics of the model with the accuracy ``key`` as text, "-" where there is none."""
     found = (accuracy.get("metrics") or {}).get(key) or {}
     shown = {"balanced_accuracy": _percent, "rarest_recall": _percent}
     return [
-        "-" if found.get(name) is None else shown.get(name, "{:.3f}".format)(found[name]) for name in METRICS
+        "-" if found.get(name) is None else shown.get(name, "{:.3f}".format)(found[name]) for name in metrics
     ]
-
-
-def _model(accuracy: Mapping[str, Any], name: str, key: str) -> list[str]:
-    return [name, _percent(accuracy[key]), *metrics_of(accuracy, key)]
 
 
 def _percent(share: float) -> str:

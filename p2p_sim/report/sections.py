@@ -444,9 +444,34 @@ def _utility(runs: Sequence[Document]) -> list[Block]:
             Paragraph(f"{', '.join(named)}: {note}" if len(runs) > 1 else note)
             for note, named in notes.items()
         ]
-    others = [run for run in runs if run["accuracy"] is None]
+    numbers = [run for run in runs if run.get("regression")]
+    blocks += _errors(runs, numbers) if numbers else []
+    others = [run for run in runs if run["accuracy"] is None and not run.get("regression")]
     blocks += [Paragraph(f"{whose(run, runs)}{_released(run['released'])}") for run in others]
     return blocks
+
+
+_TRAINED_ON = {"released": "numbers released", "true": "true numbers", "constant": "always their mean"}
+
+
+def _errors(runs: Sequence[Document], numbers: Sequence[Document]) -> list[Block]:
+    """Return the test errors of models of numbers, and what to know before they are read."""
+    rows = [
+        [run["run"], title, *run_summary.errors_of(run["regression"], key), run["regression"]["test_rows"]]
+        for run in numbers
+        for key, title in _TRAINED_ON.items()
+    ]
+    caption = (
+        "Test errors, in the label's unit: root mean square and mean absolute error; R² is the share of the variance "
+        "that is explained, below 0 for what is worse than the mean. Measured."
+    )
+    head = ["trained on", *run_summary.ERRORS.values(), "test rows"]
+    notes = [
+        Paragraph(f"{whose(run, runs)}{run['regression']['note']}")
+        for run in numbers
+        if run["regression"]["note"]
+    ]
+    return [together(runs, head, rows, caption), *notes]
 
 
 def _share(run: Document, key: str) -> str | None:
@@ -468,7 +493,8 @@ def _released(released: Mapping[str, Any] | None) -> str:
     share = released.get("positive_share")
     positive = "" if share is None else f", {percent(share)} of them {run_summary.positive_word(released)}"
     why = released.get("untrained") or "no model was trained"
-    return f"{released['labels']:,} labels were released{positive}; {why}."
+    what = "numbers" if released.get("numbers") else "labels"
+    return f"{released['labels']:,} {what} were released{positive}; {why}."
 
 
 def _costs(runs: Sequence[Document]) -> list[Block]:

@@ -99,9 +99,17 @@ class StoredOutputs(Mapping[str, dict[str, Array]]):
     def counted(self, role: str, name: str) -> tuple[int, int]:
         """Return how many values a column of one number a row has, and how many of them are not 0, read in parts."""
         rows = positive = 0
-        for part in parquet_columns.parts_of(self.folder, role, name):
-            rows, positive = rows + len(part), positive + int(np.count_nonzero(part))
+        for part in parquet_columns.parts_of(self.folder, role, [name]):
+            rows, positive = rows + len(part[name]), positive + int(np.count_nonzero(part[name]))
         return rows, positive
+
+    def aligned(self, role: str, names: Sequence[str]) -> bool:
+        """Return whether some columns of a role have one number a row, and as many rows, so that they lie together."""
+        return parquet_columns.lie_together(self.folder, role, names)
+
+    def parts(self, role: str, names: Sequence[str]) -> Iterator[dict[str, Array]]:
+        """Read columns that are aligned, a part of the rows after the other."""
+        return parquet_columns.parts_of(self.folder, role, names)
 
 
 def names_of(outputs: Mapping[str, Mapping[str, Array]]) -> dict[str, list[str]]:

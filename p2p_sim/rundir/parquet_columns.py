@@ -189,20 +189,39 @@ def read_apart(root: Path, folder: str, only: str | None = None) -> dict[str, di
     return found
 
 
-def parts_of(folder: Path, name: str, column: str) -> Iterator[Array]:
-    """Read a column of what ``write_apart`` or ``write_part`` wrote, row group by row group."""
+def parts_of(folder: Path, name: str, names: Sequence[str]) -> Iterator[dict[str, Array]]:
+    """Read columns of what ``write_apart`` or ``write_part`` wrote, row group by row group.
+
+    ``names``: of columns that lie together.
+    """
     from pyarrow import parquet
 
+    for path in _files_of(folder, name, names):
+        with parquet.ParquetFile(path) as file:
+            for group in range(file.num_row_groups if {*names} <= {*file.schema_arrow.names} else 0):
+                yield columns(file.read_row_group(group, columns=list(names)), path)
+
+
+def lie_together(folder: Path, name: str, names: Sequence[str]) -> bool:
+    """Whether columns of what ``write_apart`` or ``write_part`` wrote have one value a row, in the same files."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    found = False
+    for path in _files_of(folder, name, names):
+        schema = parquet.read_schema(path)
+        here = [each for each in names if each in schema.names]
+        nested = any(pa.types.is_nested(schema.field(each).type) for each in here)
+        if nested or (here and len(here) < len(names)):
+            return False
+        found |= bool(here)
+    return found
+
+
+def _files_of(folder: Path, name: str, names: Sequence[str]) -> list[Path]:
     inner = folder / name
-    for path in [
-        folder / f"{name}.parquet",
-        inner / f"{column}.parquet",
-        *sorted((inner / _PARTS).glob("*")),
-    ]:
-        if path.is_file():
-            with parquet.ParquetFile(path) as file:
-                for group in range(file.num_row_groups if column in file.schema_arrow.names else 0):
-                    yield columns(file.read_row_group(group, columns=[column]), path)[column]
+    paths = [folder / f"{name}.parquet", *(inner / f"{column}.parquet" for column in names)]
+    return [path for path in (*paths, *sorted((inner / _PARTS).glob("*"))) if path.is_file()]
 
 
 def stores(values: Array) -> bool:

@@ -116,7 +116,9 @@ def check(grids: Grids, tell: Callable[[str, int, int], None]) -> tuple[dict[str
             faults = Faults.of(given.get("faults"))
             if faults is not None:
                 faults.check(protocol)
-            for view in (*given.get("views", ()), *([run[PROMISE]["view"]] if PROMISE in run else ())):
+            promised = [run[PROMISE]["view"]] if PROMISE in run else []
+            attacked = [given["attack"]] if "attack" in given else []
+            for view in (*given.get("views", ()), *promised, *attacked):
                 Coalition.parse(view, protocol.roles())
             if "users" in given:
                 shares_of(protocol.label_count(), given.get("shares"), given.get("share"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.sweep import attacked
 from p2p_sim.sweep.one_run import (
     OneRun,
     Row,
@@ -64,13 +65,16 @@ class Maker:
             protocol = protocol_of(run, value)
         how = _options(settings, "graph", "seed", "faults", "crypto", "model")
         how["threads"] = 1  # each processor has a worker of its own
+        how |= {"costs": settings.get("costs", False), "trace": "full" if "attack" in settings else "none"}
+        held_out = None
         if data is None:
             people = _options(settings, "cluster_size", "share", "shares", "features")
             done = experiment.simulate(protocol, settings["users"], **people, **how, progress=False)
         else:
             among = _options(settings, "clusters", "test", "split_seed")
-            done = experiment.learn(protocol, data, **among, **how, progress=False).run
-        model = settings.get("model", experiment.DEFAULT_MODEL)
+            learned = experiment.learn(protocol, data, **among, **how, progress=False)
+            done, held_out = learned.run, learned.examples.held_out()
+        model = experiment.model_for(protocol, settings.get("model"))
         key = _clusters_of(run)
         if key not in self._privacy:
             if len(self._privacy) >= _FIGURES:
@@ -78,7 +82,10 @@ class Maker:
             self._privacy[key] = privacy_of(protocol, done, delta_of(run), settings.get("views"))
         found = row_of(protocol, done, of_what, self._privacy[key], model=model, delta=delta_of(run))
         rounds = 1 + max((number for (_, number), count in done.counts.items() if count.messages), default=-1)
-        return columns_of(run) | found | promised | {"rounds": rounds, "digest": done.digest}
+        more = attacked.costs_of(done) if settings.get("costs") else {}
+        if "attack" in settings:
+            more |= attacked.attack_on(done, held_out, settings)
+        return columns_of(run) | found | promised | more | {"rounds": rounds, "digest": done.digest}
 
     def _read(
         self, run: OneRun, protocol: Protocol, content: str | None
@@ -108,7 +115,7 @@ class Maker:
 
             found = privacy.calibrate(
                 type(protocol), **_options(promise, "vary", "view", "epsilon", "delta", "between"),
-                population=_people(run, protocol, data), faults=settings.get("faults"), progress=False,
+                population=people_of(run, protocol, data), faults=settings.get("faults"), progress=False,
                 **parameters_of(run),
             )  # fmt: skip
             told = {"promise[achieved_nats]": found.achieved.upper, "promise[basis]": found.profile.basis}
@@ -116,7 +123,7 @@ class Maker:
         return self._calibrated[key]
 
 
-def _people(run: OneRun, protocol: Protocol, data: Dataset | None) -> Population:
+def people_of(run: OneRun, protocol: Protocol, data: Dataset | None) -> Population:
     """Return the users among whom a run will take place, as ``experiment`` makes them."""
     from p2p_sim.learning import users_of_run
 

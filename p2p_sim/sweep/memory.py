@@ -10,6 +10,7 @@ from typing import Any
 
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
@@ -94,7 +95,9 @@ def _planned(run: OneRun, extents: Mapping[str, Extent]) -> int:
     """Return the bytes that a run takes, within a factor of 2."""
     protocol = protocol_of(run)
     crowd, learning = _crowd(run, protocol, extents)
-    how: dict[str, Any] = {name: run["settings"][name] for name in ("crypto",) if name in run["settings"]}
+    settings = run["settings"]
+    how: dict[str, Any] = {name: settings[name] for name in ("crypto",) if name in settings}
+    how["faults"] = Faults.of(settings.get("faults"))
     here = [Machine("here", cores(), memory())]
     with suppress(InputError, ProtocolError):
         found = plan_of(protocol, crowd, Settings(threads=1, **how), here, Saved(Path(), False, learning))

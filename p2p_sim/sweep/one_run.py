@@ -42,6 +42,11 @@ def protocol_of(run: OneRun, value: float | None = None) -> Protocol:
     return catalogue.named(run["protocol"])(**parameters_of(run), **decided)
 
 
+def protocol_text(run: OneRun) -> str:
+    """Return what is the same for all runs of one protocol with the same parameters."""
+    return json.dumps([run["protocol"], run["parameters"], run.get("promise")], sort_keys=True)
+
+
 def trial_of(run: OneRun) -> str:
     """Return what is the same for all trials of a setting, which differ in seeds alone."""
     settings = {name: value for name, value in run["settings"].items() if name not in SEEDS}

@@ -1,9 +1,10 @@
-"""The plot of a sweep: accuracy against epsilon, with intervals over seeds, a line for each series of settings."""
+"""The plot of a sweep: accuracy or error against epsilon, with intervals over seeds; a line for each series."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,28 @@ from p2p_sim.core.summary import counted
 from p2p_sim.report import output_files, plots, terminal
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, settle, style
-from p2p_sim.sweep.summary import RELEASED, TRUE, by_setting, head, names_of_settings
+from p2p_sim.sweep.summary import RELEASED, RMSE, RMSE_TRUE, TRUE, by_setting, head, names_of_settings
 
 ENDINGS = (".svg", ".png")
 _MARKS = "osD^vP*X"
 _ACROSS = 3  # panels in a row
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Utility:
+    """What is drawn: the columns of released and of true labels, what one unit is shown as, and words."""
+
+    released: str
+    true: str
+    shown: float
+    label: str
+    title: str
+
+
+_ACCURACY = _Utility(RELEASED, TRUE, 100.0, "test accuracy (%), released labels", "Test accuracy")
+_ERROR = _Utility(RMSE, RMSE_TRUE, 1.0, "test RMSE, released numbers", "Test error")
 
 
 def check(path: str) -> None:
@@ -33,16 +49,20 @@ def write(path: str, table: Any) -> str:
     made = drawn(table)
     output_files.write(Path(path), made.png() if path.lower().endswith(".png") else made.svg())
     left_out = len(by_setting(table)) - len(made.rows)
-    return f"{counted(left_out, 'setting')} without a finite ε or an accuracy: not drawn" if left_out else ""
+    what = "an error" if RMSE in made.columns else "an accuracy"
+    return f"{counted(left_out, 'setting')} without a finite ε or {what}: not drawn" if left_out else ""
 
 
 def drawn(table: Any) -> Plot:
     """Return the plot: a panel for each data set.  Raises InputError where no setting has both figures."""
     view = _view(table)
     x = f"epsilon_nats[{view}]"
+    every = by_setting(table)
+    numbers = all(row[RELEASED] is None for row in every) and any(row.get(RMSE) for row in every)
+    of = _ERROR if numbers else _ACCURACY
     rows = [
-        row for row in by_setting(table)
-        if row.get(x) is not None and math.isfinite(row[x]) and row[RELEASED] is not None
+        row for row in every
+        if row.get(x) is not None and math.isfinite(row[x]) and row[of.released] is not None
     ]  # fmt: skip
     if not rows:
         raise InputError(
@@ -68,37 +88,38 @@ def drawn(table: Any) -> Plot:
                     label,
                     place,
                     x,
+                    of,
                 )
-            _truth(axes, [row for row in rows if row.get("data") == data])
+            _truth(axes, [row for row in rows if row.get("data") == data], of)
             axes.set(xlabel=f"ε of {view} (nats)", title="" if data is None else str(data))
         for axes in grid[:, 0]:
-            axes.set_ylabel("test accuracy (%), released labels")
+            axes.set_ylabel(of.label)
         marks = [
             pair for axes in grid.ravel() for pair in zip(*axes.get_legend_handles_labels(), strict=True)
         ]
         legend(figure, list({text: mark for mark, text in marks}.values()))
         settle(figure)
-    columns = ["setting", x, RELEASED, "half_width", "runs"]
+    columns = ["setting", x, of.released, "half_width", "runs"]
     return Plot(
-        "sweep", figure, f"Test accuracy against ε of {view}, with 95 % intervals over seeds", columns,
-        [[row["setting"], row[x], row[RELEASED], row[f"±{RELEASED}"], row["runs"]] for row in rows],
+        "sweep", figure, f"{of.title} against ε of {view}, with 95 % intervals over seeds", columns,
+        [[row["setting"], row[x], row[of.released], row[f"±{of.released}"], row["runs"]] for row in rows],
     )  # fmt: skip
 
 
-def _line(axes: Any, rows: Sequence[Row], label: str, place: int, x: str) -> None:
+def _line(axes: Any, rows: Sequence[Row], label: str, place: int, x: str, of: _Utility) -> None:
     """Draw a series in one panel: means, joined in the order of epsilon, and their intervals."""
     own = sorted(rows, key=lambda row: float(row[x]))
-    half = [0.0 if row[f"±{RELEASED}"] is None else 100 * row[f"±{RELEASED}"] for row in own]
+    half = [0.0 if row[f"±{of.released}"] is None else of.shown * row[f"±{of.released}"] for row in own]
     if own:
         axes.errorbar(
-            [row[x] for row in own], [100 * row[RELEASED] for row in own], yerr=half, capsize=3, lw=1.2, ms=4,
+            [row[x] for row in own], [of.shown * row[of.released] for row in own], yerr=half, capsize=3, lw=1.2, ms=4,
             color=COLOURS[place % len(COLOURS)], marker=_MARKS[place % len(_MARKS)], label=label,
         )  # fmt: skip
 
 
-def _truth(axes: Any, rows: Sequence[Row]) -> None:
-    """Draw the mean accuracy of what was trained on true labels."""
-    truth = [100 * row[TRUE] for row in rows if row[TRUE] is not None]
+def _truth(axes: Any, rows: Sequence[Row], of: _Utility) -> None:
+    """Draw the mean accuracy, or error, of what was trained on true labels."""
+    truth = [of.shown * row[of.true] for row in rows if row[of.true] is not None]
     if truth:
         axes.axhline(sum(truth) / len(truth), color=plots.INK, ls=(0, (1, 2)), lw=1, label="true labels")
     axes.grid(True, alpha=0.3)

@@ -6,6 +6,7 @@ import os
 import selectors
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -30,8 +31,14 @@ class Workers(Protocol):
     def give(self, index: int, text: str) -> None:
         """Have a run made; ``text``: as ``Worker.answer`` takes it."""
 
-    def take(self) -> tuple[int, str | None, str]:
-        """Wait for the next run that ends; return its number and answer, or None and how its worker ended."""
+    def take(self, until: float | None = None) -> tuple[int, str | None, str] | None:
+        """Wait for the next run that ends; return its number and answer, or None and how its worker ended.
+
+        ``until``: a time by ``time.monotonic``, at which None is returned if no run has ended.
+        """
+
+    def stop(self, index: int) -> None:
+        """End the worker of a run, of which no answer is wanted any more."""
 
 
 @dataclass
@@ -67,9 +74,13 @@ class _Process:
 
 @dataclass
 class Processes:
-    """``count`` worker processes, started when there is a run for them, and ended with the ``with`` block."""
+    """``count`` worker processes, started when there is a run for them, and ended with the ``with`` block.
+
+    ``program``: the module whose ``main`` they run.
+    """
 
     count: int
+    program: str = worker.__name__
     _running: list[_Process] = field(default_factory=list)
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
@@ -101,9 +112,10 @@ class Processes:
             idle.popen.stdin.write(text.encode() + b"\n")
             idle.popen.stdin.flush()
 
-    def take(self) -> tuple[int, str | None, str]:
+    def take(self, until: float | None = None) -> tuple[int, str | None, str] | None:
         """Wait for the next run that ends; return its number and answer, or None and how its process ended.
 
+        ``until``: a time by ``time.monotonic``, at which None is returned if no run has ended.
         Raises RunLostError if a process ends before it has begun.
         """
         while True:
@@ -114,8 +126,20 @@ class Processes:
                     process.ready = True
                 if process.ended:
                     return self._lost(process)
-            for key, _ in self._selector.select():
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            for key, _ in self._selector.select(left):
                 key.data.receive()
+
+    def stop(self, index: int) -> None:
+        """End the process of a run, of which no answer is wanted any more."""
+        process = next(each for each in self._running if each.index == index)
+        self._selector.unregister(process.popen.stdout)  # type: ignore[arg-type]
+        self._running.remove(process)
+        process.popen.kill()
+        process.popen.wait()
+        process.close()
 
     def _done(self, process: _Process) -> int:
         index, process.index = process.index, None
@@ -138,7 +162,9 @@ class Processes:
         return self._done(process), None, f"the process that made it {how}"
 
     def _start(self) -> _Process:
-        code = f"import sys; sys.path[:] = {module_finder.folders()!r}; from p2p_sim.sweep import worker; worker.main()"
+        package, _, name = self.program.rpartition(".")
+        start = f"from {package} import {name} as worker; worker.main()"
+        code = f"import sys; sys.path[:] = {module_finder.folders()!r}; {start}"
         environment: dict[str, Any] = {**os.environ, **dict.fromkeys(_THREADS, "1")}
         popen = subprocess.Popen(
             [sys.executable, "-P", "-c", code],

@@ -41,9 +41,14 @@ USERS: dict[str, type] = {"users": int, "cluster_size": int, "share": float, "fe
 
 USERS_LISTS: dict[str, type] = {"shares": float}
 
-SCALARS = DATA | USERS | {"model": str, "graph": str, "crypto": str, "delta": float, "seed": int}
+SCALARS = DATA | USERS | {
+    "model": str, "graph": str, "crypto": str, "delta": float, "seed": int, "attack": str, "eta": str, "costs": bool,
+}  # fmt: skip
 LISTS = DATA_LISTS | USERS_LISTS | {"faults": str, "views": str}
 """Settings whose value is a list: to try several of them, give a list of lists."""
+
+ETA = ("knn", "model", "prior", "true")
+"""Where the attackers of ``attack`` take P(y | x) from."""
 
 SEEDS = ("seed", "split_seed")
 """Runs that differ in these alone are trials of one setting."""
@@ -131,12 +136,17 @@ def _check_model(name: str) -> None:
     from p2p_sim.learning.training import models
 
     if name != experiment.NO_MODEL:
-        models.make(name)
+        models.check(name)
 
 
 def _check_crypto(name: str) -> None:
     if name not in CRYPTO:
-        raise InputError(f"crypto = {name!r}: allowed are {', '.join(CRYPTO)}")
+        raise InputError(f"crypto = {name!r}: allowed are {', '.join(CRYPTO)}{near(str(name), CRYPTO)}")
+
+
+def _check_eta(name: str) -> None:
+    if name not in ETA:
+        raise InputError(f"eta = {name!r}: allowed are {', '.join(ETA)}")
 
 
 def _check_count(name: str) -> Callable[[int], None]:
@@ -145,7 +155,7 @@ def _check_count(name: str) -> Callable[[int], None]:
 
 _RANGES: dict[str, Callable[[Any], object]] = {
     "seed": check_seed, "split_seed": lambda seed: check_seed(seed, "split_seed"), "delta": check_delta,
-    "model": _check_model, "crypto": _check_crypto,
+    "model": _check_model, "crypto": _check_crypto, "eta": _check_eta,
     "users": _check_count("users"), "cluster_size": _check_count("cluster_size"),
     "clusters": _check_count("clusters"),
     "features": lambda features: check_whole("features", features, 0, MAX_FEATURES),

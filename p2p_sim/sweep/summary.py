@@ -18,6 +18,11 @@ CONFIDENCE = 0.95
 """Of an interval of a mean over seeds, by Student's t."""
 
 RELEASED, CORRECTED, TRUE = "accuracy[released]", "accuracy[corrected]", "accuracy[true]"
+RMSE, RMSE_TRUE = "rmse[released]", "rmse[true]"
+"""Of numbers, in the label's unit, in the place of accuracies."""
+
+_MEANS = (RELEASED, CORRECTED, TRUE)
+_ERRORS = (RMSE, RMSE_TRUE)
 _EPSILON = "epsilon_nats["
 _FIRST = ("protocol", "data")
 _MOST_VIEWS, _MOST_SETTINGS, _MOST_ERRORS = 4, 60, 10
@@ -54,7 +59,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def by_setting(table: Any) -> list[dict[str, Any]]:
-    """Return a row for each setting: what differs, its trials, the worst epsilon of each view, and mean accuracies."""
+    """Return a row for each setting: what differs, trials, the worst epsilon of each view, mean accuracies, errors."""
     names = names_of_settings(table)
     views = [name for name in table if name.startswith(_EPSILON)]
     rows = []
@@ -68,7 +73,7 @@ def by_setting(table: Any) -> list[dict[str, Any]]:
         for name in views:
             known = made[name].dropna()
             row[name] = float(known.max()) if len(known) and len(known) == len(made) else None
-        for name in (RELEASED, CORRECTED, TRUE):
+        for name in (*_MEANS, *(name for name in _ERRORS if name in table)):
             known = [float(value) for value in made[name].dropna()] if name in made else []
             mean, half = interval(known)
             row |= {name: None if math.isnan(mean) else mean, f"±{name}": None if math.isnan(half) else half}
@@ -114,7 +119,7 @@ def as_text(document: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    skipped = ("setting", TRUE, f"±{RELEASED}", f"±{CORRECTED}", f"±{TRUE}")
+    skipped = ("setting", TRUE, RMSE_TRUE, *(f"±{name}" for name in (*_MEANS, *_ERRORS)))
     views = [
         name for name in rows[0] if name.startswith(_EPSILON) and any(row[name] is not None for row in rows)
     ]
@@ -126,7 +131,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     names = [
         name
         for name in names
-        if name not in (RELEASED, CORRECTED) or any(row[name] is not None for row in rows)
+        if name not in (RELEASED, CORRECTED, RMSE) or any(row[name] is not None for row in rows)
     ]
     cells = [[_cell(row, name) for name in names] for row in rows[:_MOST_SETTINGS]]
     return terminal.table([head(name) for name in names], cells)
@@ -144,9 +149,11 @@ def head(name: str) -> str:
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:
-    if name not in (RELEASED, CORRECTED) or row[name] is None:
+    if name not in (RELEASED, CORRECTED, RMSE) or row[name] is None:
         return row.get(name)
     half = row[f"±{name}"]
+    if name == RMSE:
+        return f"{row[name]:.4g}" + ("" if half is None else f" ± {half:.2g}")
     return f"{100 * row[name]:.2f}" + ("" if half is None else f" ± {100 * half:.2f}") + " %"
 
 

@@ -28,10 +28,11 @@ from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
 from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, grids, table
+from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.grids import Grids
 from p2p_sim.sweep.memory import Extent, need_of
-from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, read
+from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, protocol_text, read
 from p2p_sim.sweep.processes import Processes, Workers
 
 SWEEPS = "sweeps"
@@ -72,8 +73,13 @@ def made(
     address: str | None,
     tell: Progress | None,
     say: Callable[[str], None] | None = None,
+    until: float | None = None,
 ) -> Swept:
-    """Make a sweep; see ``p2p_sim.sweep``.  ``say``: told how many runs there are, before any is made."""
+    """Make a sweep; see ``p2p_sim.sweep``.
+
+    ``say``: told how many runs there are, before any is made.  ``until``: a time by ``time.monotonic``, at which it
+    ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
+    """
     report = tell or _silent
     if workers is None:
         address = address_of(address)
@@ -109,10 +115,12 @@ def made(
         try:
             if left:
                 fresh = _fresh(asked, kept.done)
-                with _workers(fresh, extents, min(left, workers or cores()), address, left, say) as hands:
+                wanted = min(left, workers or cores())
+                with _workers(fresh, extents, wanted, address, left, say) as hands:
                     if kept.about is None:  # not before: a sweep that cannot be made leaves nothing
                         kept.begin(about)
-                    _make(asked, kept, hands, contents, report)
+                    budget = None if until is None else Budget(until, wanted)
+                    _make(asked, kept, hands, contents, report, budget)
         except KeyboardInterrupt:
             if say is not None:
                 say(
@@ -212,27 +220,41 @@ def _workers(
 
 
 def _make(
-    asked: Grids, kept: SweepFolder, hands: Workers, contents: Mapping[str, str], report: Progress
+    asked: Grids,
+    kept: SweepFolder,
+    hands: Workers,
+    contents: Mapping[str, str],
+    report: Progress,
+    budget: Budget | None,
 ) -> None:
-    """Have all runs made that are not there; one whose worker is lost is given to another one once."""
+    """Have all runs made that are not there; one whose worker is lost is given to another one once.
+
+    ``budget``: what it leaves no time for is left out; None: there is time for all.
+    """
     done = kept.done
     fresh = _fresh(asked, done)
+    if budget is not None:
+        budget.begin(protocol_text(run) for _, run in _fresh(asked, done))
     lost: deque[tuple[int, OneRun]] = deque()
     making: dict[int, OneRun] = {}
     tries: Counter[int] = Counter()
     heard: set[str] = set()
     ended, failed = len(done), 0
+    timed = Timed(hands, budget)
     while True:
         while hands.free() and (following := lost.popleft() if lost else next(fresh, None)):
             index, run = following
-            making[index] = run
-            tries[index] += 1
             key = examples_of(run, protocol_of(run))
-            hands.give(index, json.dumps({"run": run, "content": None if key is None else contents[key]}))
+            asks = json.dumps({"run": run, "content": None if key is None else contents[key]})
+            if timed.give(index, asks, protocol_text(run)):
+                making[index] = run
+                tries[index] += 1
         if not making:
             return
-        index, text, how = hands.take()
+        index, text, how = timed.take()
         run = making.pop(index)
+        if how == OUT_OF_TIME:
+            continue
         if text is None and tries[index] < _TRIES:
             lost.append((index, run))
             continue

@@ -14,7 +14,8 @@ from p2p_sim.sweep.settings import SEEDS
 if TYPE_CHECKING:
     from p2p_sim.sweep.grids import Grids
 
-MADE, FAILED = "made", "failed"
+MADE, FAILED, LEFT_OUT = "made", "failed", "left out"
+_NO_TIME: dict[str, Any] = {"error": "there was no time left for it: give the same command again to go on"}
 
 
 def written(grids: Grids, folder: SweepFolder) -> Any:
@@ -30,9 +31,9 @@ def _rows(grids: Grids, folder: SweepFolder) -> Iterator[Row]:
     """Yield the rows in the order of the grids."""
     settings: dict[str, int] = {}
     for index, run in enumerate(grids.runs()):
-        answer = folder.answer(index)
+        answer = folder.answer(index) if index in folder.again else _NO_TIME
         setting = settings.setdefault(trial_of(run), len(settings))
-        status = MADE if "row" in answer else FAILED
+        status = MADE if "row" in answer else LEFT_OUT if answer is _NO_TIME else FAILED
         cells = answer.get("row") or columns_of(run)
         yield {"run": index, "setting": setting, "status": status, **cells, "error": answer.get("error", "")}
 

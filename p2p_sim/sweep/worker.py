@@ -10,8 +10,8 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 READY = b"ready\n"
 """The first line of a worker, when all that it needs is imported."""
@@ -52,8 +52,20 @@ class Worker:
             return {"error": f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"}
 
 
+class Answering(Protocol):
+    """What answers a line by a line."""
+
+    def answer(self, text: str) -> str:
+        """Answer one."""
+
+
 def main() -> None:
-    """Answer each line of standard input by a line on what was standard output.
+    """Make the runs that come on standard input; see ``serve``."""
+    serve(Worker)
+
+
+def serve(worker: Callable[[], Answering]) -> None:
+    """Answer each line of standard input by a line on what was standard output; ``worker``: makes what answers.
 
     What a protocol prints goes to standard error.  The process ends when its input does: with whoever started it.
     """
@@ -68,9 +80,9 @@ def main() -> None:
         os._exit(0)  # whatever it is at: nobody waits for it
 
     threading.Thread(target=listen, daemon=True).start()  # first: what follows takes seconds
-    worker = Worker()
+    hand = worker()
     answers.write(READY)
     answers.flush()
     while True:
-        answers.write(worker.answer(asked.get()).encode() + b"\n")
+        answers.write(hand.answer(asked.get()).encode() + b"\n")
         answers.flush()

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from p2p_sim.backends import Settings
+from p2p_sim.backends.ray_probe import probe
 from p2p_sim.backends.settings import address_of
+from p2p_sim.core.errors import InputError
 
 
 def test_an_address_that_is_given_wins_then_a_joined_ray_then_the_environment(
@@ -28,3 +30,11 @@ def test_an_address_that_is_given_wins_then_a_joined_ray_then_the_environment(
     monkeypatch.setattr(joined, "is_initialized", lambda: False)
     monkeypatch.setenv("RAY_ADDRESS", "")
     assert Settings("shards").address is None
+
+
+def test_an_address_that_is_none_is_named_by_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "garbage")
+    with pytest.raises(InputError, match=r"^RAY_ADDRESS = 'garbage'"):
+        probe("garbage")
+    with pytest.raises(InputError, match=r"^address = 'rubbish'"):
+        probe("rubbish")

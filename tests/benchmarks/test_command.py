@@ -25,16 +25,16 @@ def test_rows_have_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "run" / "run.json").write_text(json.dumps({"digest": "the same"}))
         return Cost(2.5 if "run" in words else 0.5, 1.0)
 
-    monkeypatch.setattr(command, "_cost", cost)
+    monkeypatch.setattr(command, "command_cost", cost)
     result = command.main(users=200, repeat=3)
     assert json.loads(measure.as_text(result)) == result
     rows = result["rows"]
     assert [(row["case"], row["users"]) for row in rows] == [
-        ("help", 0), ("thousand", 1000), ("run", 200), ("run", 20), ("threads", 200)
+        ("import", 0), ("alone", 0), ("help", 0), ("thousand", 1000), ("run", 200), ("run", 20), ("threads", 200)
     ]  # fmt: skip
-    assert [row["reached"] for row in rows] == [False, False, True, False, True]
-    assert rows[2]["times_floor_cpu"] == 5
-    assert len(asked) == 4 + 3 * (4 * 2 + 2)
+    assert [row["reached"] for row in rows] == [False, False, False, False, True, False, True]
+    assert rows[4]["times_floor_cpu"] == 5
+    assert len(asked) == 6 + 3 * (6 * 2 + 2)
 
 
 def test_the_floor_is_the_command_s_run(tmp_path: Path) -> None:
@@ -47,10 +47,10 @@ def test_the_floor_is_the_command_s_run(tmp_path: Path) -> None:
 
 
 def test_processes_are_measured_with_their_cpu_and_their_errors(tmp_path: Path) -> None:
-    busy = command._cost([sys.executable, "-c", "sum(range(3_000_000))"], tmp_path)
+    busy = measure.command_cost([sys.executable, "-c", "sum(range(3_000_000))"], tmp_path)
     assert 0 < busy.cpu < 10
     with pytest.raises(RuntimeError, match="status 3"):
-        command._cost([sys.executable, "-c", "raise SystemExit(3)"], tmp_path)
+        measure.command_cost([sys.executable, "-c", "raise SystemExit(3)"], tmp_path)
 
 
 @pytest.mark.parametrize("wrong", [{"users": 5}, {"repeat": 0}, {"cases": ("halp",)}])

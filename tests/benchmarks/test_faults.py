@@ -18,10 +18,13 @@ def test_what_checkpoints_would_take_is_measured() -> None:
 def test_kills_fall_within_their_phase() -> None:
     killed: list[str] = []
     killing = faults.Killing("second", 0.0, lambda: killed.append("dead"))
-    for label in ("first", "second", "", "second"):
+    for label in ("first", "second (before: 2M a second users)", "", "second"):
         killing(label, 0, 1)
-    killing.clock.join()
+    killing.wait()
     assert killed == ["dead"]
+    assert killing.detection == 0, "the run ended without a repeat"
+    killing("starting again", 0, 1)
+    assert 0 < killing.detection < 10
     phases = killing.phases(killing.begun["second"] + 2.0)
     assert list(phases) == ["first", "second"]
     assert phases["second"] == 2.0

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 import p2p_sim
 import protocols
 from p2p_sim import protocol_parameters
-from p2p_sim.cli import bench, parameters, verbs
+from p2p_sim.cli import bench, first_screen, parameters, program, verbs
 from p2p_sim.cli.app import OnceCommand, app
 from p2p_sim.cli.audit import AuditCommand
 from p2p_sim.cli.options import comma_list, whole
@@ -76,6 +77,45 @@ sys.exit(str([name for name in sys.modules if name in ("numpy", "p2p_sim.core.en
     assert ("No such command 'runn'" in done.stderr) == (words == ["runn"])
 
 
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("ray", ["run", "peer-to-peer", "--users", "9", "--backend", "shards"]),
+        ("scipy", ["account", "peer-to-peer"]),
+    ],
+)
+def test_a_package_that_is_not_there_is_named_with_what_installs_it(module, words, tmp_path):
+    code = f"""
+import sys
+sys.modules[{module!r}] = None
+from p2p_sim import cli
+sys.exit(cli.main({words}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    needed = next(each for each in metadata.requires("p2p-sim") if each.startswith(module))
+    told = f"error: this needs {needed}, which is not there: python -m pip install '{needed}'"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == told
+
+
+@pytest.mark.slow
+def test_the_main_job_needs_neither_ray_nor_matplotlib(tmp_path):
+    """They are installed for those who need them, and missed by nobody else: docs/decisions/dependencies.md."""
+    code = """
+import sys
+sys.modules["ray"] = sys.modules["matplotlib"] = None
+from p2p_sim import cli
+sys.exit(cli.main(["run", "--seed", "0"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "What was learnt" in done.stdout
+
+
 def test_a_verb_loads_its_own_files_alone():
     code = """
 import sys
@@ -112,9 +152,26 @@ assert p2p_sim.network.__name__ == "p2p_sim.network" and not hasattr(p2p_sim, "n
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_alone_it_shows_what_one_can_do_on_one_screen(cli):
+    done = cli()
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert len(lines) < 24  # beside the prompt
+    assert max(map(len, lines)) <= 100
+    also = lines[-1].partition(".")[0].removeprefix("Also ").split(", ")
+    assert first_screen.named() | {*also} == set(verbs.VERBS)
+
+
+@pytest.mark.parametrize("example", [words for each in first_screen.GROUPS.values() for words, _ in each])
+def test_its_examples_are_commands(example):
+    words = example.split()
+    verb = program._program(words)(words, prog_name="p2p-sim", standalone_mode=False)
+    assert hasattr(verb, "execute")
+    if words[0] in ("run", "account", "calibrate", "audit", "attack"):
+        parameters.parse(*parameters.resolve(verb.words), words[0])
+
+
 def test_help_names_verbs_and_parameters(cli):
-    assert cli().out == cli("--help").out
-    assert cli().status == 0
     for verb in ("run", "account", "calibrate", "audit", "data", "mechanisms", "leakage", "bench"):
         assert verb in cli("--help").out
     told = plain(cli("run", "--help").out)
@@ -207,6 +264,18 @@ sys.exit(f"imported {sorted(heavy)}" if heavy else status)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_small_run_loads_no_more_than_it_accounts_and_writes_with(tmp_path):
+    code = f"""
+import sys
+from p2p_sim import cli
+status = cli.main(["run", "peer-to-peer", "--users", "1000", "--out", {str(tmp_path / "run")!r}])
+heavy = {{"sklearn", "pandas", "ray", "numba", "networkx", "scipy.optimize", "scipy.stats"}} & set(sys.modules)
+sys.exit(f"imported {{sorted(heavy)}}" if heavy else status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -74,7 +74,27 @@ CASES = {
     "features with data": ((*GOOD, "--features", "3"), ["--features needs --users"]),
     "model without features": (
         (*MANY, "--model", "none"),
-        ["--model needs --data, or --users with --features"],
+        ["--model needs --data, --population, or --users with --features"],
+    ),
+    "model of a population without test rows": (
+        (*RUN, "--population", "p", "--model", "sgd"),
+        ["--test-population PLACE"],
+    ),
+    "model that needs all rows": (
+        (*RUN, "--population", "p", "--model", "random-forest", "--test-population", "t"),
+        ["'random-forest' needs all rows in memory", "logistic-regression"],
+    ),
+    "test rows without a model": (
+        (*RUN, "--population", "p", "--test-population", "t"),
+        ["--test-population needs --population with --model"],
+    ),
+    "test rows without a population": (
+        (*MANY, "--test-population", "t"),
+        ["--test-population needs --population with --model"],
+    ),
+    "columns to drop without a model": (
+        (*RUN, "--population", "p", "--drop", "f0"),
+        ["--drop needs --population with --model"],
     ),
     "two sources of clusters": (
         (*GOOD, "--cluster-column", "c", "--clusters", "2"),

@@ -41,7 +41,7 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
 
 
 def test_text(cli):
-    out = cli("run", *USERS, "--seed", "0").out
+    out = cli("run", *USERS, "--seed", "0", "--verbose").out
     assert "Costs     parties    sent   received" in out
     assert "Simulated   0.06" in out
     assert "s; users at 20ms,10Mbit, servers at 1ms,1Gbit" in out
@@ -50,7 +50,7 @@ def test_text(cli):
 
 
 def test_many_rounds_are_not_all_shown(cli):
-    out = cli("run", *USERS, "--retries", "9", "--fault", "loss=0.5", "--seed", "0").out
+    out = cli("run", *USERS, "--retries", "9", "--fault", "loss=0.5", "--seed", "0", "--verbose").out
     shown = out[out.index("Round ") :].split("\n\n")[0].splitlines()
     assert len(shown) == 1 + 12 + 1
     assert shown[-1].startswith("and 10 shorter rounds, ")
@@ -78,7 +78,7 @@ def test_operations_are_listed_with_their_rates(cli, monkeypatch):
         return plain(run, *words, **more)
 
     monkeypatch.setattr(Run, "costs", with_work)
-    done = cli("run", *USERS, "--seed", "0")
+    done = cli("run", *USERS, "--seed", "0", "--verbose")
     table = done.out[done.out.index("Operations") :].split("\n\n")[0].splitlines()
     assert [line.split() for line in table] == [
         ["Operations", "times"],

@@ -16,7 +16,6 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.learning import experiment
 from p2p_sim.learning.data import datasets
 from p2p_sim.report.delta import DELTA
 from protocols import LabelProportions, PeerToPeer, RandomizedResponse
@@ -66,6 +65,7 @@ def test_a_row_is_what_the_command_line_says(cli) -> None:
         for column, metric in (
             ("balanced_accuracy", "balanced_accuracy"), ("auc", "auc"), ("log_loss_nats", "log_loss"),
             ("calibration_error", "calibration_error"), ("rarest_recall", "rarest_recall"),
+            ("average_precision", "average_precision"),
         ):  # fmt: skip
             assert one[f"{column}[{which}]"] == accuracy["metrics"][name][metric]
     shown = {
@@ -151,7 +151,7 @@ def test_wrong_arguments_are_refused_before_the_work(how, said, monkeypatch) -> 
 
 
 def test_its_default_model_is_that_of_learn() -> None:
-    assert inspect.signature(p2p_sim.evaluate).parameters["model"].default == experiment.DEFAULT_MODEL
+    assert inspect.signature(p2p_sim.evaluate).parameters["model"].default is None
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ def test_a_run_tells_what_went_wrong(cli, tmp_path):
     assert lost["messages"] == run.faults_seen["lost", "ask", 1] > 0
     assert told["privacy"]["faults"] == told["faults"]
     assert all(not row["theorems"] for row in told["privacy"]["views"])
-    text = cli(*SMALL, "--fault", "drop=0.1", "--fault", "loss=0.2", "--fault", "lie=flip:0.1").out
+    text = cli(
+        *SMALL, "--fault", "drop=0.1", "--fault", "loss=0.2", "--fault", "lie=flip:0.1", "--verbose"
+    ).out
     assert (
         f"Faults      drop=0.1, loss=0.2, lie=flip:0.1; {told['faulty_users']['dropped']} users dropped"
         in text
@@ -121,7 +123,7 @@ def test_attacks_on_sealed_reports_are_told_and_the_run_goes_on(cli):
         cli(*["modelled" if word == "real" else word for word in chain], *attacks, "--json").out
     )
     assert (modelled["digest"], modelled["faults_seen"]) == (told["digest"], told["faults_seen"])
-    text = cli(*chain, *attacks).out
+    text = cli(*chain, *attacks, "--verbose").out
     assert "backend local; sealed for real, under keys that follow from the seed\n" in text
     assert "replayed" in text
     assert "sealed for real" not in cli(*chain[:-1], "modelled").out

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from p2p_sim import privacy
+from p2p_sim.privacy import label_kinds
 from p2p_sim.privacy.registered import accounting
-from p2p_sim.report import mechanism_list
 from protocols import ALL, BinnedResponse, IntervalResponse, PriorResponse, UnbiasedResponse
 from tests.test_catalogue import OWN, install  # noqa: F401
 
@@ -66,9 +66,10 @@ def test_all_shipped_protocols_are_described(cli):
         assert each["trust"]
         assert each["source"]
         assert "\n" not in each["trust"] + each["source"]
-        assert {"binary", "numeric"} & set(each["labels"])
-        assert ("k" in each["labels"]) == ("label_count" in vars(kind))
-        assert ("numeric" in each["labels"]) == (kind in (BinnedResponse, UnbiasedResponse, IntervalResponse))
+        if kind in (BinnedResponse, UnbiasedResponse, IntervalResponse):
+            assert each["labels"] == ["numeric"]
+        else:
+            assert each["labels"] == (["binary", "k"] if "label_count" in vars(kind) else ["binary"])
         assert each["statistic"] == (accounting(kind).statistic is not None)
 
 
@@ -136,7 +137,7 @@ def test_one_that_is_installed_without_defaults_says_so(cli, install):  # noqa: 
 )
 def test_what_users_hold_is_read_off_the_program(own, column, labels):
     own("holding", TOLD.format(column=column))
-    assert mechanism_list.labels(importlib.import_module("holding").Told) == labels
+    assert list(label_kinds.taken_by(importlib.import_module("holding").Told)) == labels
 
 
 def test_a_law_that_cannot_be_found_is_refused_with_its_reason(cli, own):

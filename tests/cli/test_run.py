@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -14,6 +15,7 @@ import pytest
 import p2p_sim
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training import clusters, evaluation, noise_correction
+from p2p_sim.report import run_screen
 from protocols import PeerToPeer, RandomizedResponse
 
 pytestmark = pytest.mark.slow
@@ -26,8 +28,55 @@ KEYS = {
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")
 
 
+MAIN_JOB = ("run", "peer-to-peer", "--data", "digits", "--seed", "0")
+
+
 def test_main_job_needs_nothing_else(cli, tmp_path):
-    done = cli("run", "peer-to-peer", "--data", "digits", "--seed", "0")
+    done = cli(*MAIN_JOB)
+    assert (done.status, done.err) == (0, "")
+    for part in (
+        "peer-to-peer; seed 0, backend local",
+        "by default alpha = 0.1, theta = 1.0, retries = 0, over = cluster, labels = 2",
+        "digits, bundled with scikit-learn; 1,797 rows, 64 features",
+        "label digit: 1 means digit >= 5, 0 means digit < 5",
+        "1,438, one row each; 359 further rows test the model (20 % of the rows, drawn by seed)",
+        "9 by k-means (default: one for 150 users, at most 200); users in each: minimum",
+        "What was learnt, by logistic-regression            test accuracy   balanced",
+        "trained on the 1,438 labels released               74.93 %",
+        "the same, matched by cluster, corrected for lies",
+        "trained on the 1,438 true labels",
+        "always the true labels' majority",
+        "What it cost each   parties    sent   received   bytes up   bytes down",
+        "user                  1,438   2.983      1.983      49.72        32.72",
+        "4,290 messages, 71,504 bytes, 0.06",
+        "Who knows what of one label   ε in nats, δ = 1e-06   basis   right of 100",
+        "user: one deviating peer      2.197                  exact   90",
+        "Digest      ",
+        "Saved in    runs/peer-to-peer-digits-1",
+        "p2p-sim report runs/peer-to-peer-digits-1",
+    ):
+        assert part in done.out, part
+    assert "[1]" not in done.out
+    assert os.readlink(tmp_path / "runs/latest") == "peer-to-peer-digits-1"  # noqa: PTH115
+    lines = done.out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= run_screen.WIDTH
+
+
+def test_without_a_name_it_is_the_main_job_with_a_fresh_seed(cli):
+    one, seeded = cli("run"), cli("run", "--seed", "0", "--alpha", "0.1")
+    assert (one.status, seeded.status) == (0, 0)
+    assert one.err == seeded.err == "nothing is named: this is p2p-sim run peer-to-peer --data digits\n"
+    assert re.match(r"peer-to-peer; seed [0-9]+ \(a fresh one\), backend local\n", one.out)
+    digest = "Digest      12f6a6eef30458ecbdc4b35b8ae4adc0"
+    assert digest in seeded.out
+    assert digest not in one.out
+    assert cli("run", "--data", "digits").err.startswith("error: which protocol? ")
+    assert cli("run", "peer-to-peer").err.startswith("error: there are no users: ")
+
+
+def test_verbose_prints_every_table_note_and_source(cli):
+    done = cli(*MAIN_JOB, "--verbose")
     assert (done.status, done.err) == (0, "")
     for part in (
         "peer-to-peer: alpha = 0.1 (default), theta = 1.0 (default), retries = 0 (default), "
@@ -49,9 +98,10 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
         "Saved in    runs/peer-to-peer-digits-1",
         "Privacy of one label, ε in nats at δ = 1e-06, plain channels; clusters of 59 to 320",
         "user: one deviating peer   2.197    exact",
+        "note: matching by cluster assumes",
+        "[1] Clustering 2022, Algorithm 2: exact law",
     ):
         assert part in done.out, part
-    assert os.readlink(tmp_path / "runs/latest") == "peer-to-peer-digits-1"  # noqa: PTH115
 
 
 def test_figures_are_those_of_the_library(cli, tmp_path):
@@ -145,7 +195,7 @@ def test_synthetic_users(cli, tmp_path):
 def test_randomized_response(cli):
     done = cli("run", "randomized-response", "--data", "digits", "--seed", "0")
     assert done.status == 0
-    assert "randomized-response: epsilon = 1.0 (default), labels = 2 (default); seed 0" in done.out
+    assert "Parameters  by default epsilon = 1.0, labels = 2" in done.out
     assert "Clusters    none" in done.out
     told = cli(
         "run", "randomized-response", "--users", "50", "--epsilon", "inf", "--json", "--seed", "0"
@@ -253,7 +303,9 @@ def test_fewer_clusters_than_asked_for_are_warned_of(cli, tmp_path):
 
 def test_constant_labels_are_noted(cli, tmp_path):
     (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},{int(i == 3)}\n" for i in range(60)))
-    done = cli("run", "peer-to-peer", "--data", "a.csv", "--alpha", "0", "--test", "0.9", "--seed", "0")
+    done = cli(
+        "run", "peer-to-peer", "--data", "a.csv", "--alpha", "0", "--test", "0.9", "--seed", "0", "--verbose"
+    )
     assert done.status == 0
     assert "note: one class among the" in done.out
 

@@ -47,7 +47,7 @@ def test_features_train_a_model(cli):
     # three features a digit: Φ(√3)² = 91.8 %; 1,000 test rows are right within 4.9 deviations of 0.87 %
     assert told["accuracy"]["accuracy_true"] > 0.918 - 0.043
     assert told["accuracy"]["baseline"] < 0.25 + 0.068
-    text = cli(*words).out
+    text = " ".join(cli(*words).out.split())
     assert "4,000, one row each; 1,000 further rows test the model (synthetic users of the same kind)" in text
     assert "trained on the 4,000 labels released" in text
     page = cli("report", "featured", "--format", "md").out

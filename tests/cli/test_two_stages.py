@@ -75,7 +75,7 @@ def test_metrics_stand_beside_accuracy(stages, cli):
     words = ("run", "peer-to-peer", "--data", "breast-cancer", "--seed", "0")
     told = cli(*words, "--json", "--out", "one").json["accuracy"]
     assert set(told["metrics"]) == {"accuracy_private", "accuracy_corrected", "accuracy_true", "baseline"}
-    text, page = cli(*words).out, cli("report", "one", "--format", "md").out
+    text, page = cli(*words, "--verbose").out, cli("report", "one", "--format", "md").out
     assert "balanced   AUC     log loss   ECE     rarest" in text
     for row in told["metrics"].values():
         cells = [f"{100 * row['balanced_accuracy']:.2f} %", f"{row['auc']:.3f}", f"{row['log_loss']:.3f}"]

@@ -13,6 +13,8 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import PeerToPeer
 from tests.backends.test_users_apart import CLUSTERS, written
 from tests.contract.test_battery import equal
+from tests.learning.test_streamed_training import drawn
+from tests.learning.test_streamed_training import written as rows_written
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
@@ -50,3 +52,30 @@ def test_a_population_from_the_command_line(cli: Any, tmp_path: Path) -> None:
     assert cli(*words, "--plan", "--json").json["users"] == 1000
     refused = cli(*words, "--users", 7)
     assert (refused.status, "--users and --population are both given" in refused.err) == (2, True)
+
+
+def test_a_model_of_a_population_does_not_depend_on_where_it_ran(cli: Any, tmp_path: Path) -> None:
+    users, test = (
+        rows_written(tmp_path / name, *drawn(2000, 2, seed=seed), cuts)
+        for name, seed, cuts in (("users", 0, (800,)), ("test", 1, ()))
+    )
+    words = ["run", "encrypted-shuffle", "--epsilon", 2, "--population", users, "--cluster-column", "site"]
+    words += [
+        "--model",
+        "logistic-regression",
+        "--test-population",
+        test,
+        "--drop",
+        "f3",
+        "--seed",
+        3,
+        "--json",
+    ]
+    here = cli(*words, "--out", "here").json
+    there = cli(*words, "--out", "there", "--backend", "shards", "--shards", 3).json
+    assert here["accuracy"] is not None
+    for same in ("digest", "released", "accuracy", "data", "privacy"):
+        assert there[same] == here[same], same
+    assert (there["data"]["features"], there["data"]["test_rows"]) == (3, 2000)
+    shown = cli("report", "there", "--format", "md")
+    assert (shown.status, "corrected for lies" in shown.out) == (0, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import runpy
 import shlex
@@ -9,12 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from p2p_sim import cli
+from p2p_sim import cli, privacy
+from p2p_sim.cli import verbs
+from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in PATHS}
+IN_ORDER = [
+    name for name in PAGES if re.match(r"docs/(tutorial|howto|notebooks)/(?!index)|docs/numbers", name)
+]
+"""Pages whose blocks build on each other: test_tutorial.py, test_in_order.py and test_notebooks.py run them."""
+ALONE = {name: text for name, text in PAGES.items() if name not in IN_ORDER}
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -25,7 +33,7 @@ def blocks(text: str, language: str) -> list[str]:
 COMMANDS = list(
     dict.fromkeys(
         line
-        for text in PAGES.values()
+        for text in ALONE.values()
         for block in blocks(text, "sh")
         for line in block.splitlines()
         if line[:8] == "p2p-sim "
@@ -33,7 +41,7 @@ COMMANDS = list(
 )
 PROGRAMS = [
     (name, block)
-    for name, text in PAGES.items()
+    for name, text in ALONE.items()
     for block in blocks(text, "python")
     if "import" in block
     and "from forced import" not in block  # test_own_protocols.py has that package, and runs it
@@ -89,11 +97,34 @@ def test_the_main_job_is_the_readme_s_first_command(
     assert figures in printed, printed
 
 
-def test_the_readme_shows_the_shipped_protocol() -> None:
-    """The program in the README does what the file does: the same lines between the roles."""
+def test_the_readme_is_one_screen() -> None:
+    assert len(README.splitlines()) <= 80
+
+
+def test_the_readme_s_table_has_the_figures_of_the_accountant() -> None:
+    """Every user lies with probability 0.1, among 1,000; δ = 1e-6."""
+    local = math.log(9)
+    protocols = [RandomizedResponse(local), PeerToPeer(alpha=0.1), EncryptedShuffle(local)]
+    rows = re.findall(r"^\| `([a-z0-9+*]+)`.*? \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", README, re.MULTILINE)
+    assert [view for view, *_ in rows] == ["learner", "user", "learner+3*user", "wire"]
+    for view, *told in rows:
+        found = [privacy.profile(one, view, cluster_size=1000).epsilon(1e-6) for one in protocols]
+        assert told == [f"{epsilon:.4g}" if epsilon >= 1 else f"{epsilon:.3g}" for epsilon in found], view
+    together = privacy.profile(EncryptedShuffle(local), "shuffler+learner", cluster_size=1000)
+    assert f"together are back at {together.epsilon(1e-6):.4g}." in README.replace("\n", " ")
+
+
+def test_a_page_shows_the_shipped_protocol() -> None:
+    """The program in docs/protocols.md does what the file does: the same lines between the roles."""
     shipped = (ROOT / "protocols" / "peer_to_peer.py").read_text()
-    shown = next(block for block in blocks(README, "python") if "class PeerToPeer" in block)
+    page = PAGES["docs/protocols.md"]
+    shown = next(block for block in blocks(page, "python") if "class PeerToPeer" in block)
     for line in shown.splitlines():
         code = " ".join(line.partition("#")[0].split())
         if re.search(r"yield|me\.draw|return|Message\(", code):
             assert code in " ".join(shipped.split()), code
+
+
+def test_the_page_of_the_command_line_names_every_verb() -> None:
+    second = re.findall(r"^\|[^|]*\|([^|]*)\|", PAGES["docs/command-line.md"], re.MULTILINE)
+    assert sorted(re.findall(r"`([a-z]+)`", " ".join(second))) == sorted(verbs.VERBS)

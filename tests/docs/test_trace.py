@@ -1,4 +1,4 @@
-"""What docs/trace.md and the README show of pandas, polars and duckdb do what they say, on the run that it makes."""
+"""What docs/trace.md and docs/python.md show of pandas, polars and duckdb do what they say, on the run made there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
 
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PYTHON = (Path(__file__).parents[2] / "docs/python.md").read_text()
 
 
 def block(language: str, word: str, text: str = TEXT) -> str:
@@ -143,9 +143,9 @@ def test_of_files_that_are_alike_nothing_is_said(tmp_path: Path) -> None:
     assert "differ in columns" not in missing
 
 
-def test_readme(run: p2p_sim.Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_page(run: p2p_sim.Run, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("polars", "duckdb"):
         pytest.importorskip(name, reason=f"{name} is not installed: pip install p2p-sim[dev]")
     run.save("runs/demo")
-    exec(block("py", "duckdb", README), {})
+    exec(block("py", "duckdb", PYTHON), {})
     assert capsys.readouterr().out.count("recipient") == 3

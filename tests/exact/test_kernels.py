@@ -322,6 +322,22 @@ def test_gather(module, dtype, first):
 
 
 @BOTH
+@pytest.mark.parametrize("sizes", [(7,), (0, 5, 0, 13, 1, 0), (1 << 20, 3), (5, 1 << 20, 8)])
+def test_a_table_of_parts_is_their_whole(module, sizes):
+    for dtype in (np.bool_, np.int32, np.int64):
+        parts = [rng().integers(0, 2, size).astype(dtype) for size in sizes]
+        whole, backwards = np.concatenate(parts), []
+
+        def each(work, items, done=backwards):
+            done += [work(item) for item in reversed(items)]
+            return done
+
+        rows = np.arange(len(whole), dtype=np.int32)
+        same(module.gather(module.table(parts, each), rows, 0), whole)
+        same(module.gather(module.table(parts), rows[::-1].copy(), 0), whole[::-1])
+
+
+@BOTH
 def test_gather_of_vectors_and_of_strided_columns(module):
     (table,) = locked(rng().integers(0, 250, (20, 3)).astype(np.uint8))
     rows = np.array([3, 19, 3, 0], np.int32)

@@ -14,6 +14,7 @@ import pytest
 
 from experiments import _plots, _theorem3_figures, _theorem3_utility, costs, theorem3, utility
 from experiments import _theorem3_beyond as beyond
+from experiments import _theorem3_mixed as mixed
 from experiments._common import Options, read_csv, write_csv
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
@@ -247,6 +248,62 @@ def test_beyond_theorem3_is_what_the_accountant_says() -> None:
         worst += math.log(size - 1) if what == "label values" else 0
         assert float(row["local"]) == pytest.approx(worst, rel=1e-3)
         assert 0 < float(row["epsilon"]) < worst
+
+
+def _oracle(epsilon: float, alpha: float, size: int, *, keep: float) -> float:
+    """Return delta of a peer-to-peer run followed by randomized response, by the answers of the second."""
+    one, local = privacy.profile(PeerToPeer(alpha), cluster_size=size), math.log(keep / (1 - keep))
+    return keep * one.delta(epsilon - local) + (1 - keep) * one.delta(epsilon + local)
+
+
+def test_a_mixed_composition_is_the_mean_over_the_answers_of_the_second_run() -> None:
+    parts = mixed.parts("randomized response", 0.1, 100)
+    found = privacy.compose([part.profile for part in parts])
+    keep = 1 / (1 + math.exp(-mixed.EPSILON))
+    for epsilon in (0.55, 0.8, 1.1):
+        exact = _oracle(epsilon, 0.1, 100, keep=keep)
+        assert exact <= found.delta(epsilon) * (1 + 1e-9)
+        assert found.delta(epsilon) == pytest.approx(exact, rel=1e-6)
+        assert found.delta(epsilon) != pytest.approx(_oracle(epsilon, 0.1, 100, keep=keep + 0.01), rel=1e-3)
+
+
+def test_each_part_of_a_mixed_composition_promises_what_is_said_of_it() -> None:
+    for then in mixed.THEN:
+        alpha = mixed.alpha_of(then, beyond.SIZE)
+        for part in mixed.parts(then, alpha, beyond.SIZE):
+            assert part.profile.epsilon(part.delta) <= part.epsilon
+            assert part.profile.epsilon(0) <= part.local * (1 + 1e-9)
+
+
+def test_a_composition_worse_than_the_worst_contradicts_the_claim() -> None:
+    rows = [
+        row
+        for settings, compute in beyond.cases(quick=True)
+        if settings["what"] == "composition"
+        for row in compute()
+    ]
+    assert len(rows) == 12
+    (claim,) = theorem3._of_further(rows)
+    assert claim.verdict == "reproduced"
+    half = next(row for row in rows if row["value"] == "50 %")
+    half["epsilon"] = "1.2"
+    (claim,) = theorem3._of_further(rows)
+    assert claim.verdict == "not reproduced"
+
+
+def test_a_composition_that_costs_more_than_its_sum_is_no_basic_composition() -> None:
+    row = {
+        "what": "then",
+        "value": "ALIBI",
+        "rule": "Theorem 3",
+        "alpha": "0.3",
+        "local": "1",
+        "theorem3": "1.9",
+    }
+    for epsilon, verdict in (("0.5", "reproduced"), ("0.7", "not reproduced")):
+        *_, claim = theorem3._of_further([row | {"epsilon": epsilon, "summed": "0.6"}])
+        assert claim.says.startswith("basic composition")
+        assert claim.verdict == verdict
 
 
 def test_theorem3_figures_are_small_and_the_same_each_time(tmp_path: Path) -> None:

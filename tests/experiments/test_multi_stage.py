@@ -15,6 +15,7 @@ from experiments.multi_stage import ModelStages, likelihood, on_grid
 from p2p_sim import Population
 from p2p_sim.privacy.mechanisms import prior_response
 from protocols import PriorResponse
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -71,16 +72,36 @@ def test_probabilities_on_the_grid_are_never_zero() -> None:
     assert (on_grid(np.array([[1.0, 0.0], [1e-9, 1 - 1e-9]])) >= 2**-15).all()
 
 
-def test_the_experiment_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    monkeypatch.setitem(multi_stage.NETWORK, "batch_size", 32)
-    found = multi_stage.table("digits", epsilons=(6.0,), trials=1, names=("LP-1ST", "LP-2ST"))
-    assert list(found[0]) == list(ROWS[0])
-    by_name = {row["method"]: row for row in found}
-    assert by_name.keys() == {"true labels", "LP-1ST", "LP-2ST"}
-    assert min(float(row["accuracy"]) for row in found) > 0.6
-    assert by_name["LP-2ST"]["epsilon_learner"] == by_name["LP-2ST"]["epsilon_peer"] == "6"
-    assert (by_name["LP-1ST"]["epsilon_learner"], by_name["LP-1ST"]["epsilon_peer"]) == ("6", "0")
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return quick.results([multi_stage], tmp_path_factory.mktemp("out"))
+
+
+def test_a_quick_run_decides_every_claim(told: Any) -> None:
+    printed, alike, *stages = quick.claims(told, multi_stage)
+    assert printed["verdict"] == "not comparable"
+    assert "the paper has neither" in printed["why"]
+    assert alike["says"].startswith("attack accuracy")
+    assert len(stages) == 2
+    rows = {row["method"]: row for row in read_csv(told["out"] / "multi_stage.csv")}
+    assert rows.keys() == {multi_stage.TRUE, *multi_stage.METHODS}
+    assert min(float(row["accuracy"]) for row in rows.values()) > 0.6
+    assert rows["LP-2ST"]["epsilon_learner"] == rows["LP-2ST"]["epsilon_peer"] == "4"
+    assert (rows["LP-1ST"]["epsilon_learner"], rows["LP-1ST"]["epsilon_peer"]) == ("4", "0")
+
+
+def test_claims_are_decided_by_the_rows() -> None:
+    """Of the table of a full run: what each row would have to be for another verdict."""
+    rows = [row | {"n": 60_000, "epsilon_asked": float(row["epsilon_asked"] or 0)} for row in ROWS]
+    for row in rows:
+        row["attack"], row["attack_error"] = row["accuracy"], "0.001"
+    wanted = ["reproduced", "reproduced", "not reproduced", "reproduced"]
+    assert [claim.verdict for claim in multi_stage.claims(rows)] == wanted
+    changed = [
+        row | {"accuracy": "0.99" if row["method"] == "LP-2ST" else "0.80", "attack": "0.5"} for row in rows
+    ]
+    other = ["not reproduced", "not reproduced", "reproduced", "not reproduced"]
+    assert [claim.verdict for claim in multi_stage.claims(changed)] == other
 
 
 def test_one_stage_is_above_what_was_asked_for_and_its_paper() -> None:

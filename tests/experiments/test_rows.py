@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from experiments import _rows, _theorem3_utility, corrections, costs, theorem3, utility
+from experiments import _made_by, _rows, _theorem3_utility, corrections, costs, theorem3, utility
 from experiments._common import main, read_csv
 from experiments._rows import Kept
-from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError
 
 
@@ -66,30 +65,16 @@ def test_rows_of_other_code_are_computed_again(
 ) -> None:
     table, counted = tmp_path / "table.csv", Counted()
     Kept(table).take(counted.cases(2))
-    monkeypatch.setattr(_rows, "code", lambda: "other")
-    Kept(table).take(counted.cases(2))
-    assert counted.computed == [0, 1, 0, 1]
-    assert "found by other code" in capsys.readouterr().err
+    with monkeypatch.context() as other:
+        other.setattr(_made_by, "of", lambda _: "other")
+        Kept(table).take(counted.cases(1))
+    assert counted.computed == [0, 1, 0]
+    assert "1 of its rows were found by other code" in capsys.readouterr().err
+    Kept(table).take(counted.cases(2))  # of the two, one is still of this code
+    assert counted.computed == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "p2p_sim/privacy/accountant.py",
-        "p2p_sim/core/draw.py",
-        "protocols/peer_to_peer.py",
-        "experiments/_rows.py",
-    ],
-)
-def test_the_code_of_rows_is_all_that_computes_them(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = _rows.code()
-    place, read = Path(_rows.__file__).parents[1] / file, Path.read_bytes
-    assert place.is_file()
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path == place))
-    assert _rows.code.__wrapped__() != before
-
-
-@pytest.mark.parametrize("content", ["", "{}", '{"code": 1}', '{"code": "", "rows": 3}', "[1]"])
+@pytest.mark.parametrize("content", ["", "3", '{"a": 1}', '{"a": {"code": "", "rows": 3}}', "[1]"])
 def test_a_file_of_something_else_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "table.csv.rows.json").write_text(content)
     with pytest.raises(InputError, match=r"table.csv.rows.json' are no rows .*remove it, or give --fresh"):
@@ -142,10 +127,7 @@ def test_an_experiment_that_was_killed_goes_on(
     assert done.returncode == -signal.SIGKILL
     assert not table.exists()
     kept = json.loads((tmp_path / "costs.csv.rows.json").read_text())
-    half = list(kept["rows"].values())
-    _rows.code.cache_clear()
-    monkeypatch.setattr(module_finder, "opened", tuple)  # modules of other tests, which no experiment opens
-    assert _rows.code() == kept["code"]
+    half = [each["rows"] for each in kept.values()]
     computed, rows = [], costs.rows
     monkeypatch.setattr(costs, "rows", lambda *setting: computed.append(setting[0]) or rows(*setting))
     assert main(costs.EXPERIMENT, words) == 0

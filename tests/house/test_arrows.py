@@ -28,6 +28,7 @@ LAYERS = [
     {"report"},
     {"evaluate", "testing"},
     {"sweep"},
+    {"comparison"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -39,7 +40,19 @@ BY_NAME = {
     "cli/bench.py": "a benchmark of the checkout, which no arrow leads to",
 }
 """Who imports what a user names; every other import is a statement, which mypy, these tests and an editor see."""
-HEAVY = ("numba", "ray", "pyarrow", "scipy", "sklearn", "pandas", "networkx", "torch", "typer", "rich")
+HEAVY = (
+    "numba",
+    "ray",
+    "pyarrow",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "networkx",
+    "torch",
+    "typer",
+    "rich",
+    "matplotlib",
+)
 
 SOURCES = sorted((ROOT / "p2p_sim").rglob("*.py"))
 PROTOCOLS = sorted((ROOT / "protocols").rglob("*.py"))
@@ -241,6 +254,13 @@ def loaded_by(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     return {name.split(".")[0] for name in out.stdout.split()}
+
+
+@pytest.mark.parametrize("statement", ["import p2p_sim", "import p2p_sim.cli"])
+def test_the_package_is_imported_without_any_library_that_takes_long(statement):
+    """The time itself is measured by ``p2p-sim bench command --cases import``."""
+    heavy = loaded_by(statement) & {*HEAVY, "numpy"} - ({"typer", "rich"} if "cli" in statement else set())
+    assert not heavy, f"{statement} loads {sorted(heavy)}"
 
 
 @pytest.mark.slow

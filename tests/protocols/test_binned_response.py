@@ -115,12 +115,12 @@ def test_columns_of_numbers_become_the_nearest_labels(tmp_path: Path) -> None:
     found = experiment.learn(protocol, tmp_path / "ages.csv", label="age", seed=1, progress=False)
     rows = found.examples.rows
     assert found.run.output("learner")["value"].tolist() == [float(ages[row]) for row in rows]
-    with pytest.raises(
-        InputError, match=r"number 19\.0: must be from low = 20\.0|number 18\.0: must be from"
-    ):
+    with pytest.raises(InputError, match="30 of 40 numbers, the first 18, are outside low = 20 to high = 90"):
         experiment.learn(BinnedResponse(1.0, 8, 20.0, 90.0), tmp_path / "ages.csv", label="age", seed=1)
     (tmp_path / "words.csv").write_text("x,size\n1,low\n2,high\n3,low\n4,mid\n")
-    with pytest.raises(InputError, match="takes numbers, and a class of it"):
+    with pytest.raises(
+        InputError, match=r"takes numbers: label 'size' of words\.csv holds 'high', which is no"
+    ):
         experiment.learn(protocol, tmp_path / "words.csv", label="size", seed=1)
 
 
@@ -137,7 +137,9 @@ def test_a_column_may_have_more_numbers_than_there_are_labels(kind: Any, labels:
     ).all()
     assert found.examples.about["data"]["classes"][0] == "0"
     assert len(found.examples.about["data"]["classes"]) == labels
-    with pytest.raises(InputError, match="400 classes; at most 256 are allowed"):
+    with pytest.raises(
+        InputError, match=r"400 classes, .* at most 256 are allowed; .* take a protocol for numbers"
+    ):
         experiment.learn(RandomizedResponse(1.0, 256), tmp_path / "sizes.csv", label="size", seed=1)
 
 

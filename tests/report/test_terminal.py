@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -15,7 +16,9 @@ import pytest
 import p2p_sim
 from p2p_sim import Population, privacy
 from p2p_sim.core import summary
-from protocols import PeerToPeer, RandomizedResponse
+from p2p_sim.leakage.attack import attack
+from p2p_sim.learning.training.evaluation import Comparison
+from protocols import LabelProportions, PeerToPeer, RandomizedResponse
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,7 +59,40 @@ def things() -> list[Any]:
         privacy.calibrate(PeerToPeer, vary="alpha", cluster_size=20, epsilon=1.0, delta=1e-3),
         privacy.calibrate_noise(privacy.gaussian, epsilon=1.0, delta=1e-6, times=3),
         privacy.audit(PeerToPeer(0.1), cluster_size=5, trials=500, delta=0.1),
+        attack(run, "learner", eta="prior"), _models(),
     ]  # fmt: skip
+
+
+def _models() -> Comparison:
+    return Comparison(0.75, 0.875, 0.5, 40, 50, 8, "logistic-regression", "few rows", accuracy_corrected=0.8)
+
+
+@pytest.mark.slow
+def test_notebooks_draw_what_was_measured():
+    people = Population.synthetic(users=300, positive=0.5, seed=0)
+    run = p2p_sim.run(RandomizedResponse(2.0), people, seed=1)
+    found = attack(run, "learner", eta="prior")
+    optimal = next(row for row in found.rows if row.name == "optimal")
+    audit = privacy.audit(RandomizedResponse(1.0), trials=500, delta=0.0)
+    for each, texts in [
+        (run, ["report", "5,100 bytes"]),
+        (privacy.profile(RandomizedResponse(1.0)), ["ε (nats)", "δ(ε)", "1e0", "1e-6", "1"]),
+        (audit, ["measured at least", summary.down(audit.lower), "exact", "1"]),
+        (
+            found,
+            ["optimal", f"{optimal.utility.value:.4g}", f"{optimal.baseline.value:.4g} without the messages"],
+        ),
+        (_models(), ["true labels", "87.50 %", "always the majority", "50.00 %"]),
+    ]:
+        drawn = re.findall("<text[^>]*>(.*?)</text>", each.picture())
+        assert set(texts) <= set(drawn), each
+        assert each.picture() in each._repr_html_()
+
+
+def test_what_cannot_be_drawn_or_takes_long_is_not():
+    assert privacy.PrivacyProfile.refused("learner", "no law is known").picture() == ""
+    assert privacy.profile(LabelProportions(), cluster_size=20).picture() == ""  # infinite
+    assert privacy.profile(RandomizedResponse(1.0), "user").picture() == ""  # 0
 
 
 @pytest.mark.slow
@@ -69,7 +105,9 @@ def test_results_show_themselves_in_one_line_a_few_lines_and_a_table():
         assert max(map(len, lines)) <= 100
         assert "..." not in repr(each) + str(each)
         table = Table()
-        table.feed(each._repr_html_())
+        html = each._repr_html_()
+        assert html.endswith(f"</table>{each.picture()}</div>")
+        table.feed(html.replace(each.picture(), "") if each.picture() else html)
         assert table.open == []
         title, rows = each.summary()
         assert table.texts == [title, *(text for row in rows for text in row)]

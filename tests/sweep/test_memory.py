@@ -45,6 +45,14 @@ def test_the_largest_run_in_doubt_is_planned(monkeypatch: pytest.MonkeyPatch) ->
     assert 20_000_000 * 10 < need.nbytes < 20_000_000 * 400
 
 
+def test_faults_are_planned_too() -> None:
+    """Messages that are lost are not held."""
+    crowd = {**CROWDS, "users": [20_000_000], "seed": [0]}
+    everything = memory.need_of(_runs(crowd), {}, GIB // 4)
+    lost = memory.need_of(_runs({**crowd, "faults": [["loss=0.9"]]}), {}, 0)
+    assert lost.nbytes < everything.nbytes
+
+
 def test_examples_and_training_count() -> None:
     run = {"protocol": "randomized-response", "epsilon": 1.0, "data": "digits"}
     ((index, whole),) = _runs(run)

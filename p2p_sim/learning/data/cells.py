@@ -33,6 +33,11 @@ def is_number(text: str) -> bool:
     return re.match(_NUMBER, text.strip()) is not None
 
 
+def is_date(text: str) -> bool:
+    """Whether a cell is a date, with a time or without."""
+    return re.match(_DATE, text.strip()) is not None
+
+
 @dataclass(frozen=True)
 class _Cells:
     """A column of text: row i holds ``values[codes[i]]``, blanks cut (Arrow strings), or where codes are -1 nothing."""

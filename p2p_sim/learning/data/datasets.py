@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.label_kinds import BINARY, NUMERIC
+from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data import (
     completion,
     description,
@@ -24,11 +26,11 @@ from p2p_sim.learning.data import (
 )
 from p2p_sim.learning.data.named_datasets import NAMED, Named
 from p2p_sim.learning.data.reading_options import PLAIN, Reading, option
-from p2p_sim.learning.data.tables import Column, Table, find, listing
+from p2p_sim.learning.data.tables import Column, Table, find, listing, take
 
 ID = (
-    "every row has another value of {}: an id tells nothing of others, and becomes features; leave it out by --drop "
-    "{name} (in Python Reading(drop=...))"
+    "every row has another value of {}, which makes everybody unique: an id tells nothing of others, and becomes "
+    "features; leave it out by --drop {name} (in Python Reading(drop=...))"
 )
 
 
@@ -54,6 +56,9 @@ class Dataset:
     )
     total: int = 0  # rows of the file, where some were left out
     ids: tuple[str, ...] = ()  # columns of an own file among the features that look like ids
+    numeric: bool = False  # whether the classes are numbers, of which a protocol takes the nearest it has
+    range: tuple[float, float] | None = None  # of numbers, if it was said: public, never looked up in labels
+    cautions: tuple[str, ...] = ()  # what to beware of in the features of an own file: ids, constants
 
     def file_rows(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the file's rows of some rows of the examples."""
@@ -63,6 +68,24 @@ class Dataset:
     def rows_in_file(self) -> int:
         """How many rows the file has, those left out too."""
         return len(self.y) if self.kept is None else self.total
+
+    def values(self) -> npt.NDArray[np.float64] | None:
+        """Return the number that is each row's label, (n,); None where labels are classes.
+
+        Raises InputError for a label that is no number.
+        """
+        if not self.numeric:
+            return None
+        numbers = []
+        for name in self.classes:
+            try:
+                numbers.append(read_number(name))
+            except ValueError:
+                raise InputError(
+                    f"label {self.label!r} of {self.name} holds {name!r}, which is no number: name a column of numbers "
+                    "(--label), or take a protocol for classes"
+                ) from None
+        return np.array(numbers)[self.y]
 
     def content(self) -> str:
         """Return the SHA-256 of features, labels and test part as they are here, as hex."""
@@ -118,14 +141,63 @@ def load(
     *Assumes:* the list of classes is public.  Where it is taken from the labels, one label can change the numbers that
     stand for everybody else's: ``classes_from`` is then "inferred".
     """
-    named = NAMED.get(name_or_path)
     multiclass = multiclass or numbers
     if multiclass and positive is not None:
         raise InputError(
             f"positive is {list(positive)}, which makes two labels, and all classes are asked for: leave positive "
             "(--positive) out, or have two labels, not both"
         )
+    how = (label, positive, cluster, classes)
+    return _examples(name_or_path, *read(name_or_path, reading), reading, *how, multiclass, numbers)
+
+
+def load_by_kind(
+    name_or_path: str,
+    *,
+    label: str | None = None,
+    positive: Sequence[str] | None = None,
+    cluster: str | None = None,
+    classes: Sequence[str] | None = None,
+    range: tuple[float, float] | None = None,
+    reading: Reading = PLAIN,
+) -> Dataset:
+    """Load a data set as ``load`` does, before any protocol is chosen: the label's kind is found out.
+
+    Two values, or ``positive``, are two classes; text, and up to 20 whole numbers, are classes; with ``range``, the
+    public least and greatest number, labels are numbers.  Raises InputError for numbers of which no range is said: it
+    is never looked up in the labels.
+    """
+    named = NAMED.get(name_or_path)
     table, source = read(name_or_path, reading)
+    chosen = label or (files.default_label(table, name_or_path) if named is None else named.label)
+    if named is not None and chosen == named.label and range is None and classes is None:
+        kind = BINARY
+    else:
+        column = find(table, chosen, "label", name_or_path)
+        gap = completion.gaps_of(table, [chosen]).get(chosen)
+        there = column if gap is None else take(column, ~gap.rows)
+        kind = label_columns.kind_of(there, chosen, name_or_path, positive, classes, range)
+    how = (label, positive, cluster, classes)
+    found = _examples(
+        name_or_path, table, source, reading, *how, multiclass=kind != BINARY, numbers=kind == NUMERIC
+    )
+    return replace(found, range=range)
+
+
+def _examples(
+    name_or_path: str,
+    table: Table,
+    source: str,
+    reading: Reading,
+    label: str | None,
+    positive: Sequence[str] | None,
+    cluster: str | None,
+    classes: Sequence[str] | None,
+    multiclass: bool,
+    numbers: bool,
+) -> Dataset:
+    """Return the examples that a table holds; see ``load``."""
+    named = NAMED.get(name_or_path)
     chosen = label or (files.default_label(table, name_or_path) if named is None else named.label)
     if table.rows == 0:
         raise InputError(f"{name_or_path} has no rows; give at least two, of different labels")
@@ -147,6 +219,11 @@ def load(
     ids = [] if named is not None else description.ids(table, taken)
     if ids:
         warnings.warn(ID.format(listing(tuple(ids), 6), name=ids[0]), stacklevel=2)
+    cautions = (
+        ()
+        if named is not None
+        else (*description.cautions(table, taken), *label_columns.cautions(column, chosen))
+    )
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label
     inferred = (
@@ -163,6 +240,7 @@ def load(
         x=x, y=meant.y, cluster=groups, features=features, label=chosen, classes=meant.classes,
         positive=meant.positive, source=source, test=table.test, classes_from=inferred,
         kept=kept, total=total, ids=() if named is not None else tuple(description.like_ids(table, taken)),
+        numeric=numbers, cautions=cautions,
     )  # fmt: skip
 
 
@@ -212,18 +290,11 @@ def describe(
             f"note: {int(rows.sum()):,} of {table.rows:,} rows miss a value: --missing drop leaves them out, --missing "
             "impute fills them (labels and clusters never), --drop leaves columns out"
         )
-    if (
-        label is not None
-        and label in table.columns
-        and classes is None
-        and (named is None or named.label != label)
-    ):
-        values = label_columns.present(table.columns[label])[1]
-        if values != ("0", "1"):
-            notes.append(
-                f"note: label {label!r} holds {listing(values, 12)}: which classes there are is taken as public, say "
-                "--classes if one label alone could change it"
-            )
+    if label is not None and label in table.columns and (named is None or named.label != label):
+        gap = gaps.get(label)
+        column = table.columns[label]
+        there = column if gap is None else take(column, ~gap.rows)
+        notes += label_columns.notes(there, label, classes, label in table.dates)
     return {
         "source": source if named is None else f"{named.name}, {source}", "rows": table.rows,
         "read_as": list(table.read_as),
@@ -305,8 +376,10 @@ def _path(name: str) -> Path:
         return path
     if path.suffix or len(path.parts) > 1:
         raise InputError(
-            f"there is no data file {name!r}; check the path, or pass a known name: {', '.join(NAMED)}"
+            f"there is no data file {name!r}"
+            f"{near(path.stem, NAMED)}; check the path, or pass a known name: {', '.join(NAMED)}"
         )
     raise InputError(
-        f"unknown data set {name!r}; known names are {', '.join(NAMED)}; the path of a file would do too"
+        f"unknown data set {name!r}{near(name, NAMED)}; known names are {', '.join(NAMED)}; "
+        "the path of a file would do too"
     )

@@ -25,6 +25,7 @@ _BOMS = {
 }
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _LOOKED_AT = 50
+_SHOWN = 60  # letters of a line
 _BLOCK = 16 << 20
 
 
@@ -51,7 +52,7 @@ def read(data: bytes, what: str, usual: str, reading: Reading) -> Text:
             f"the first line of {what} has a name of more than {csv.field_size_limit():,} characters between "
             f"{separator!r}: say which character separates cells (--separator)"
         )
-    if first is None:
+    if first is None or not text.strip():
         raise InputError(f"{what} is empty; give a file with a header and at least two rows")
     names = [name.strip() for name in first] if reading.header else [f"c{i + 1}" for i in range(len(first))]
     if reading.header and all(cells.is_number(name) for name in names):
@@ -77,24 +78,45 @@ def _decoded(data: bytes, what: str, encoding: str | None) -> tuple[bytes, str]:
     except (UnicodeError, ValueError, LookupError) as error:  # LookupError: base64 and the like
         raise InputError(_undecodable(data, what, encoding, error)) from error
     if "\0" in text:
-        raise InputError(
-            f"{what} holds NUL bytes: it is no text in {encoding}; say --encoding utf-16 if it is that"
+        wide = None if encoding != "utf-8" else _wide(data)
+        advice = (
+            "it is no table of text"
+            if wide is None
+            else f"it is text in {wide.upper()}: say --encoding {wide}"
         )
+        raise InputError(f"{what} holds NUL bytes, which no text in {encoding.upper()} has: {advice}")
     if encoding == "utf-8":
         return data.removeprefix(b"\xef\xbb\xbf"), "UTF-8"
     return text.removeprefix("\ufeff").encode(errors="surrogatepass"), encoding.upper().removesuffix("-SIG")
+
+
+def _wide(data: bytes) -> str | None:
+    """Return the encoding of more than a byte a letter in which bytes without a mark are text; None if in none."""
+    head = data[: _LOOKED_AT * 64]
+    if b"\0" not in head:
+        return None
+    for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
+        try:
+            text = head.decode(encoding)
+        except UnicodeError:
+            continue
+        if "\0" not in text and ("," in text or "\n" in text or ";" in text or "\t" in text):
+            return encoding
+    return None
 
 
 def _undecodable(data: bytes, what: str, encoding: str, error: Exception) -> str:
     start = f"{what} is not a readable table: it is not in {encoding.upper()}"
     if not isinstance(error, UnicodeDecodeError) or encoding != "utf-8":
         return f"{start} ({error}); give its encoding (--encoding), or save it in UTF-8"
+    if wide := _wide(data):
+        return f"{start} but in {wide.upper()}, without a mark that says so: say --encoding {wide}"
     low = data.rfind(b"\n", 0, error.start) + 1
     piece = data[max(low, error.start - 12) : error.start + 12].splitlines()[0].decode("cp1252", "replace")
     row = data.count(b"\n", 0, error.start) + 1
     return (
         f"{start}: line {row} holds byte 0x{data[error.start]:02x}, as Windows-1252 it would read {piece!r}; if that "
-        "is right, say --encoding cp1252, otherwise save the file in UTF-8"
+        "is right, say --encoding cp1252, otherwise give its encoding (--encoding), or save the file in UTF-8"
     )
 
 
@@ -143,10 +165,25 @@ def _split(text: bytes, what: str, separator: str, width: int) -> list[Any]:
         )
     except pyarrow.ArrowInvalid as error:
         raise InputError(
-            f"{what} is not a readable table: {' '.join(str(error).split())}; every line needs the header's columns, "
-            f"with {separator!r} between them (say --separator if it is another)"
+            f"{what} is not a readable table: {_ragged(text, separator, width, error)}; every line needs the header's "
+            f"columns, with {separator!r} between them (say --separator if it is another)"
         ) from error
     return list(table.columns)
+
+
+def _ragged(text: bytes, separator: str, width: int, error: Exception) -> str:
+    """Say which line has more or fewer cells than the first; otherwise what Arrow says."""
+    lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=separator)
+    try:
+        for cells_of in lines:
+            if cells_of and len(cells_of) != width:
+                have = "1 cell" if len(cells_of) == 1 else f"{len(cells_of)} cells"
+                shown = separator.join(cells_of)
+                shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+                return f"line {lines.line_num} has {have}, the first line {width}: {shown!r}"
+    except (csv.Error, UnicodeError):
+        pass
+    return " ".join(str(error).split())
 
 
 def _no_names(names: list[str], what: str) -> InputError:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2p_sim.learning.data import cells, completion, encoding
-from p2p_sim.learning.data.tables import Array, Category, Column, Gap, Table, number_text
+from p2p_sim.learning.data.tables import Array, Category, Column, Gap, Table, listing, number_text
 
 ROWS_OF_AN_ID = 20
+ROWS_OF_NUMBERS = 200
+"""Rows from which whole numbers that are all different are taken for an id, though they do not follow each other."""
+
 NEARLY_EVERY = 0.95
 """Share of rows that have a value of their own from which a column of text or whole numbers looks like an id."""
 
@@ -53,6 +56,36 @@ def ids(table: Table, without: Collection[str]) -> list[str]:
         for name, column in columns.items()
         if isinstance(column, Category) and len(np.unique(column.codes)) == table.rows >= ROWS_OF_AN_ID
     ]
+
+
+def cautions(table: Table, without: Collection[str]) -> tuple[str, ...]:
+    """Return what to beware of in the columns that become features: ids and constants, each with what to do."""
+    columns = {k: v for k, v in table.columns.items() if k not in {*without, *table.never_features}}
+    numbered = [name for name, v in columns.items() if not isinstance(v, Category) and _numbers_rows(v)]
+    found = [
+        f"column {name!r} has another value in every row, which makes everybody unique: features are public, and an "
+        f"id tells nothing of others; leave it out (--drop {name})"
+        for name in (*ids(table, without), *numbered)
+    ]
+    same = [name for name, v in columns.items() if _constant(v)]
+    if same:
+        what = f"column {same[0]!r} is" if len(same) == 1 else f"columns {listing(same, 6)} are"
+        found.append(
+            f"{what} the same in every row, and tells nothing: leave it out (--drop {','.join(same)})"
+        )
+    return tuple(found)
+
+
+def _constant(column: Column) -> bool:
+    values = column.codes if isinstance(column, Category) else column
+    return bool((values == values[0]).all())
+
+
+def _numbers_rows(column: Array) -> bool:
+    """Whether whole numbers (n,), another one in every row, are consecutive, or so many that they hardly measure."""
+    if len(column) < ROWS_OF_AN_ID or not like_id(column) or len(np.unique(column)) < len(column):
+        return False
+    return len(column) >= ROWS_OF_NUMBERS or bool(column.max() - column.min() == len(column) - 1)
 
 
 def like_ids(table: Table, without: Collection[str]) -> list[str]:
@@ -116,7 +149,7 @@ def _warning(kind: str, column: Column, distinct: int, there: Array, texts: bool
         return "dates become categories: make numbers of them, or --drop"
     every = distinct == int(there.sum()) >= ROWS_OF_AN_ID
     if every and kind in ("text", "whole numbers"):
-        return "another one in every row: an id tells nothing of others (--drop)"
+        return "another one in every row: an id makes everybody unique and tells nothing of others (--drop)"
     if not isinstance(column, Category):
         if kind == "whole numbers" and bool((np.abs(column[there].astype(np.float64)) >= cells.EXACT).any()):
             return "so many digits are an id, not an amount (--drop, or --categorical)"

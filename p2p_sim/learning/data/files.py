@@ -5,16 +5,16 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import pandas_index
-from p2p_sim.learning.data import cells, delimited, images, sources, svmlight
+from p2p_sim.learning.data import cells, delimited, file_contents, images, sources, svmlight
 from p2p_sim.learning.data.reading_options import PLAIN, SVMLIGHT_ALONE, TEXT_ALONE, Reading, option
 from p2p_sim.learning.data.tables import (
     Array,
@@ -52,7 +52,10 @@ def read(path: Path, reading: Reading = PLAIN) -> Table:
         if re.search(ending, name.removesuffix(".gz")):
             if reader not in (_csv, _tsv):
                 _refuse(reading.given(*TEXT_ALONE), "text files of columns", path)
+            file_contents.refuse_others(data, path, _CONTENTS.get(reader, "text"))
             return reader(data, path, reading)
+    if advice := file_contents.advice_for(Path(name).suffix):
+        raise InputError(f"{path} is {advice}")
     raise InputError(
         f"{path}: a file ending in {path.suffix!r} is of no known kind; give .csv, .tsv, .parquet, .npz, "
         ".svm, .libsvm, .svmlight or IDX (…-images-idx3-ubyte); text and IDX may end in .gz too"
@@ -98,7 +101,8 @@ def _check_named(names: list[str], reading: Reading, what: str) -> None:
         for name in getattr(reading, role):
             if name not in known:
                 raise InputError(
-                    f"{what} has no column {name!r}, named by --{role}; its columns are {listing(names)}"
+                    f"{what} has no column {name!r}, named by --{role}"
+                    f"{near(name, names)}; its columns are {listing(names)}"
                 )
 
 
@@ -117,6 +121,7 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
     _check_named(table.schema.names, reading, what)
     if not table.num_rows:
         raise InputError(f"{what} has no rows; give at least two, of different labels")
+    _refuse_types({each.name: each.type for each in table.schema if each.name not in reading.drop}, what)
     columns, gaps = dict[str, Column](), dict[str, Gap]()
     for name, chunks in zip(table.schema.names, table.columns, strict=True):
         if name not in reading.drop:
@@ -125,6 +130,35 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
     index = [name for name in pandas_index(table) if name in columns]
     read_as = tuple(f"{name} numbers the rows (the index of pandas)" for name in index)
     return Table(columns, never_features=frozenset(index), missing=gaps, read_as=read_as)
+
+
+def _refuse_types(kinds: Mapping[str, Any], what: str) -> None:
+    """Refuse columns that are neither numbers nor booleans nor text, all of them at once."""
+    from pyarrow import types
+
+    wrong = {name: kind for name, kind in kinds.items() if not _usable(kind)}
+    if not wrong:
+        return
+    name, kind = next(iter(wrong.items()))
+    more = f" ({listing(list(wrong)[1:], 12)} too)" if len(wrong) > 1 else ""
+    if types.is_nested(kind):
+        how = "nested columns are not read: make a column of each of its parts"
+    elif types.is_temporal(kind):
+        how = "make numbers of it, such as days, or text"
+    else:
+        how = "give numbers, booleans or text"
+    raise InputError(
+        f"column {name!r} of {what} is of type {kind}{more}; {how}, or leave it out (--drop {','.join(wrong)})"
+    )
+
+
+def _usable(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    numbers = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
+    return bool(text or numbers or types.is_null(kind) or types.is_decimal(kind))
 
 
 def _arrow_column(column: Any, name: str, what: str, reading: Reading) -> tuple[Column, Gap | None]:
@@ -145,10 +179,6 @@ def _arrow_column(column: Any, name: str, what: str, reading: Reading) -> tuple[
         column = column.cast("float64")
     elif types.is_decimal(kind):
         column = _of_decimals(column, kind)
-    elif not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
-        raise InputError(
-            f"column {name!r} of {what} is of type {kind}; give numbers, booleans or text, or drop it (--drop {name})"
-        )
     filled = compute.fill_null(column, False if types.is_boolean(kind) else 0) if nulls.any() else column
     return _numbers(filled.to_numpy(zero_copy_only=False), nulls, gap, name, what, reading)
 
@@ -347,4 +377,11 @@ _READERS: dict[str, Callable[[bytes, Path, Reading], Table]] = {
     r"\.npz$": _npz,
     r"[-.]idx\d?(-ubyte)?$": _idx,
 }
+_CONTENTS: dict[Callable[[bytes, Path, Reading], Table], str] = {
+    _parquet: "parquet",
+    _npz: "npz",
+    _idx: "idx",
+}
+"""What the files of a reader hold, as ``file_contents`` calls it; others hold text."""
+
 _SVMLIGHT = re.compile(r"\.(svm|svmlight|libsvm)(\.(gz|bz2|xz))?$")

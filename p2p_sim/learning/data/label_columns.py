@@ -10,10 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.label_kinds import BINARY, CLASSES, NUMERIC
 from p2p_sim.core.number_texts import read_number
+from p2p_sim.learning.data.cells import is_date
 from p2p_sim.learning.data.tables import Array, Category, Column, listing, number_text
 
 CLASS_LIMIT = 256
+RARE = 0.1
+"""A class is rare whose share is below this part of that of equally likely classes: below 5 % of two."""
+
+WHOLE_CLASSES = 20
+"""So many whole numbers at most are taken for classes where nobody says what they are."""
+
 Codes = npt.NDArray[np.int64]
 
 
@@ -27,6 +35,50 @@ class Labels:
     classes: tuple[str, ...]
     positive: str
     inferred: bool
+
+
+def kind_of(
+    column: Column,
+    name: str,
+    where: str,
+    positive: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    range: tuple[float, float] | None = None,
+) -> str:
+    """Return the kind of the labels of a column: "binary", "k" or "numeric".
+
+    InputError: what was said contradicts itself or the column, or numbers are many and nobody says their range.
+    """
+    said = [word for word, given in (("positive", positive), ("classes", classes), ("range", range)) if given]
+    if range is not None:
+        if len(said) > 1:
+            raise InputError(
+                f"range says that label {name!r} is numbers, and {said[0]} that it is classes: give one of them"
+            )
+        if isinstance(column, Category):
+            raise InputError(
+                f"label {name!r} of {where} is text, {listing(present(column)[1], 6)}, and range goes with numbers: "
+                "leave it out, or name a column of numbers"
+            )
+        return NUMERIC
+    if positive is not None:
+        return BINARY
+    if classes is not None:
+        return BINARY if len(classes) == 2 else CLASSES
+    values = column.codes if isinstance(column, Category) else column
+    distinct = len(np.unique(values))
+    if distinct <= 2:
+        return BINARY
+    if isinstance(column, Category) or (
+        distinct <= WHOLE_CLASSES and bool((column == np.rint(column)).all())
+    ):
+        return CLASSES
+    raise InputError(
+        f"label {name!r} of {where} holds {distinct:,} different numbers, and nobody said what they are: if they "
+        "count or measure, say between which numbers they are by public knowledge (--range LOW,HIGH; it is not "
+        "looked up in the labels, which are private; what lies outside is clipped); else name the values that count "
+        f"as 1 (--positive), or say --categorical {name} if each is a class"
+    )
 
 
 def binary(
@@ -46,9 +98,9 @@ def binary(
     if positive is None:
         if len(values) > 2:
             raise InputError(
-                f"label {name!r} of {where} has {len(values)} classes, {listing(values, 12)}; a binary "
+                f"label {name!r} of {where} has {len(values):,} classes, {listing(values, 12)}; a binary "
                 "label needs positive (on the command line --positive), a list of the classes that count "
-                "as 1"
+                f"as 1{_instead(column, values)}"
             )
         classes = (f"{name} = {values[0]}", f"{name} = {values[1]}")
         known = declared is not None or values == ("0", "1")
@@ -79,10 +131,92 @@ def multi(
         return Labels(codes.astype(np.uint32), values, f"none: {len(values)} numbers", declared is None)
     if len(values) > CLASS_LIMIT:
         raise InputError(
-            f"label {name!r} of {where} has {len(values)} classes; at most {CLASS_LIMIT} are allowed; "
-            "choose another label, or name the positive classes"
+            f"label {name!r} of {where} has {len(values):,} classes, {listing(values, 3)}; at most {CLASS_LIMIT} are "
+            f"allowed; choose another label, or name the positive classes{_instead(column, values)}"
         )
     return Labels(codes.astype(np.uint8), values, f"none: {len(values)} classes", declared is None)
+
+
+def _instead(column: Column, values: Sequence[str]) -> str:
+    """Say what else can be done with a label of many values; begins with a semicolon, empty if nothing is known."""
+    from p2p_sim.privacy.label_kinds import protocols_for
+
+    if not isinstance(column, Category) and len(values) > WHOLE_CLASSES:
+        return (
+            f"; or take a protocol for numbers, {protocols_for(NUMERIC)}, with the range that they have by public "
+            "knowledge (--low, --high)"
+        )
+    if same := alike(values):
+        shown = " and ".join(map(repr, same[0]))
+        return (
+            f"; {shown} differ in upper and lower case alone: if they are one class, name both "
+            f"(--positive {','.join(same[0])}), or write them alike in the file"
+        )
+    if all(map(is_date, values)):
+        return "; these are dates: make classes of them first (the year, before or after a day), or numbers"
+    return (
+        f"; or take a protocol for so many classes (--labels {len(values)})"
+        if len(values) <= CLASS_LIMIT
+        else ""
+    )
+
+
+def notes(column: Column, name: str, classes: Sequence[str] | None, dates: bool) -> list[str]:
+    """Return what to know of a column of labels before anything is run, a line each."""
+    from p2p_sim.privacy.label_kinds import protocols_for
+
+    codes, values = present(column)
+    if len(values) < 2:
+        held = f"{listing(values)} alone" if values else "nothing"
+        return [f"warning: label {name!r} holds {held}: at least two different labels are needed (--label)"]
+    start, numbers = f"note: label {name!r} holds", not isinstance(column, Category)
+    if numbers and len(values) > WHOLE_CLASSES:
+        return [
+            f"{start} {len(values):,} different numbers: {protocols_for(NUMERIC)} takes them as they are, with --low "
+            "and --high, a range that is public; for classes, name those that count as 1 (--positive)"
+        ]
+    found = []
+    if dates:
+        found.append(
+            f"warning: label {name!r} holds dates: make classes of them, such as the year, or numbers, such as days"
+        )
+    if len(values) > CLASS_LIMIT:
+        found.append(
+            f"warning: label {name!r} holds {len(values):,} different texts, and a protocol takes {CLASS_LIMIT} "
+            "classes at most: name those that count as 1 (--positive), or another column (--label)"
+        )
+    elif classes is None and values != ("0", "1"):
+        found.append(
+            f"{start} {listing(values, 12)}: which classes there are is taken as public, say --classes if one label "
+            "alone could change it"
+        )
+    counts = np.bincount(codes)
+    if counts.min() < RARE * len(codes) / len(counts) and len(values) <= CLASS_LIMIT:
+        least = int(counts.argmin())
+        found.append(
+            f"note: only {counts[least]:,} of {len(codes):,} labels are {values[least]!r}: read balanced accuracy, AUC "
+            "and average precision, for accuracy says little of it"
+        )
+    return found + [f"warning: {each}" for each in cautions(column, name)]
+
+
+def cautions(column: Column, name: str) -> tuple[str, ...]:
+    """Return which classes of a column of labels differ in case or blanks alone, and may be meant to be one."""
+    if not isinstance(column, Category):
+        return ()
+    return tuple(
+        f"label {name!r}: {' and '.join(map(repr, same))} differ in upper and lower case or blanks alone; if they are "
+        "one class, write them alike"
+        for same in alike(present(column)[1])
+    )
+
+
+def alike(values: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the classes that differ in upper and lower case or in blanks alone, those that are alike together."""
+    groups: dict[str, list[str]] = {}
+    for value in values:
+        groups.setdefault(" ".join(value.casefold().split()), []).append(value)
+    return [tuple(same) for same in groups.values() if len(same) > 1]
 
 
 def clusters(column: Column, name: str, where: str) -> Codes:

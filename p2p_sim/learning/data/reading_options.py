@@ -6,7 +6,10 @@ import codecs
 from dataclasses import dataclass, fields
 from typing import Any
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
+
+MISSING = ("refuse", "drop", "impute")
+"""What may be done with missing values."""
 
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
@@ -40,13 +43,16 @@ class Reading:
         if separator is not None and separator not in _NAMED and not _is_one(separator):
             raise InputError(
                 f"separator {separator!r}: give one character of ASCII, or one of {', '.join(_NAMED)}"
+                f"{near(separator, _NAMED)}"
             )
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal {self.decimal!r}: the mark of decimals is . or ,")
         if self.decimal is not None and self.decimal == self.mark:
             raise InputError(f"{self.decimal!r} cannot both separate cells and be the mark of decimals")
-        if self.missing not in ("refuse", "drop", "impute"):
-            raise InputError(f"missing {self.missing!r}: allowed are refuse, drop, impute")
+        if self.missing not in MISSING:
+            raise InputError(
+                f"missing {self.missing!r}: allowed are {', '.join(MISSING)}{near(self.missing, MISSING)}"
+            )
         for name, count in (("sample", self.sample), ("hashed", self.hashed)):
             if count is not None and count < 1:
                 raise InputError(f"{name} {count}: needs at least 1")

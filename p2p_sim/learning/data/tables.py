@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -142,7 +142,8 @@ def find(table: Table, name: str, role: str, where: str) -> Column:
     if name in table.matrix_names and table.matrix is not None:
         return np.asarray(table.matrix[:, table.matrix_names.index(name)])
     raise InputError(
-        f"{where} has no {role} column {name!r}; its columns are {listing(table.names)}; pass one of these as {role}"
+        f"{where} has no {role} column {name!r}"
+        f"{near(name, table.names)}; its columns are {listing(table.names)}; pass one of these as {role}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.summary import Rows, Summary, counted
+from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.learning.training.clusters import check_seed
 from p2p_sim.learning.training.metrics import (
     Metrics,
@@ -27,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Summary):
     """Test accuracies (0 to 1) of a model trained on released labels, of one on true labels, of the majority class."""
 
     accuracy_private: float
@@ -44,6 +47,34 @@ class Comparison:
     metrics: dict[str, Metrics] = field(
         default_factory=dict
     )  # further ones, by the field that has the accuracy
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {self.model}: {self.accuracy_private:.4f} on {self.what} released, "
+            f"{self.accuracy_true:.4f} on true labels>"
+        )
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing it and notebooks show: test accuracies of the models side by side."""
+        rows = [(name, f"{100 * share:.2f} %") for name, share in self._shares()]
+        told = [("trained on", f"{self.trained_on:,} {self.what} of {self.of:,} users")] if self.what else []
+        note = [("note", self.note)] if self.note else []
+        return f"Test accuracy of {self.model} on {counted(self.test_rows, 'row')}", [*rows, *told, *note]
+
+    def picture(self) -> str:
+        """Return a bar for each model."""
+        return bars(
+            "Test accuracy", [Bar(name, share, f"{100 * share:.2f} %") for name, share in self._shares()]
+        )
+
+    def _shares(self) -> list[tuple[str, float]]:
+        found = [
+            ("what was released", self.accuracy_private),
+            ("the same, corrected", self.accuracy_corrected),
+            ("true labels", self.accuracy_true),
+            ("always the majority", self.baseline),
+        ]
+        return [(name, share) for name, share in found if share is not None and not math.isnan(share)]
 
     def with_notes(self, *notes: str) -> Comparison:
         """Return the comparison with further notes; empty ones are left out."""
@@ -176,13 +207,11 @@ def _fit_predict(
     from sklearn.exceptions import ConvergenceWarning
 
     classifier = make(model)
-    values = np.unique(y)
-    if len(values) < 2:
-        only = values[0] if len(values) else majority.y[0]
-        text = f"{'one class' if len(values) else 'no label'} among the {which} labels"
-        why = "" if len(values) else ", the majority of the true ones"
-        notes.append(f"{text}: a constant classifier, {only}{why}")
-        return constant(only, shares(y, _classes(majority)), len(x_test)) if len(values) else majority
+    if len(np.unique(y)) < 2:
+        counts = np.bincount(y.astype(np.int64), minlength=_classes(majority))
+        note, predicted = of_one_class(counts, majority.repeated(len(x_test)), which)
+        notes.append(note)
+        return predicted
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -204,6 +233,19 @@ def _fit_predict(
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return predicted
+
+
+def of_one_class(counts: Array, majority: Predicted, which: str) -> tuple[str, Predicted]:
+    """Return what labels predict that are all alike, or none, and a note of it.
+
+    ``counts`` (k,): how many labels of each value; ``majority``: what is predicted without labels.
+    """
+    total = int(counts.sum())
+    only = majority.y.dtype.type(counts.argmax()) if total else majority.y[0]
+    text = f"{'one class' if total else 'no label'} among the {which} labels: a constant classifier, {only}"
+    if not total:
+        return f"{text}, the majority of the true ones", majority
+    return text, constant(only, counts / total, len(majority.y))
 
 
 def _classes(predicted: Predicted) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -109,13 +109,11 @@ def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array
     *Source:* Patrini et al. 2017 (forward correction); Unified 2023, section 2 (PROPMATCH).
     *Assumes:* lies are uniform and independent; a label is that of a random one of whose it may be.
     """
-    from scipy.special import softmax
-
-    probabilities = softmax(scores, axis=1)
+    probabilities = softmax(scores)
     predicted = np.maximum(released.mean(probabilities) @ law.T, LEAST)
     loss = -float((released.counts * np.log(predicted)).sum())
     slope = released.back(-(released.counts / predicted) @ law)
-    return loss, probabilities * (slope - (probabilities * slope).sum(axis=1, keepdims=True))
+    return loss, through_softmax(probabilities, slope)
 
 
 def from_likelihoods(scores: Array, likelihood: Array) -> tuple[float, Array]:
@@ -135,12 +133,27 @@ def _scaled(likelihood: Array) -> Array:
 
 
 def _from_scaled(scores: Array, likelihood: Array) -> tuple[float, Array]:
-    from scipy.special import softmax
-
-    probabilities = softmax(scores, axis=1)
+    probabilities = softmax(scores)
     joint = probabilities * likelihood
     total = np.maximum(joint.sum(axis=1, keepdims=True), LEAST)
     return -float(np.log(total).sum()), probabilities - joint / total
+
+
+def softmax(scores: Array) -> Array:
+    """Return probabilities (n, k) with the bits of scipy's, which takes four times as long for two columns."""
+    if scores.shape[1] != 2:
+        from scipy.special import softmax as of_rows
+
+        return np.asarray(of_rows(scores, axis=1))
+    exponents = np.exp(scores - np.maximum(scores[:, 0], scores[:, 1])[:, None])
+    return np.asarray(exponents / (exponents[:, 0] + exponents[:, 1])[:, None])
+
+
+def through_softmax(probabilities: Array, slope: Array) -> Array:
+    """Return the gradient (n, k) by scores from that by their probabilities, both (n, k)."""
+    along = probabilities * slope
+    total = along[:, 0] + along[:, 1] if along.shape[1] == 2 else along.sum(axis=1)
+    return np.asarray(probabilities * (slope - total[:, None]))
 
 
 def backward(scores: Array, released: Array, law: Array) -> tuple[float, Array]:
@@ -245,56 +258,78 @@ class Regression:
         ``rows``: a mask (n,) of the rows that ``loss`` takes scores of; all rows are used to standardize.  ``weight``:
         the mean weight of a label in ``loss``; the tolerance is as much smaller as the loss is.
         """
+        begin = self.constant(x, start).weights
+        features = self.features(x if rows is None else x[rows])
+        return self.descend(lambda _: [(features, loss)], begin, TOLERANCE * weight * len(features))
+
+    def descend(
+        self,
+        parts: Callable[[Array], Iterable[tuple[Array, Loss]]],
+        begin: Array,
+        tolerance: float,
+        **options: Any,
+    ) -> Regression:
+        """Minimize the sum of the losses of parts of the rows, from the weights ``begin`` on.
+
+        ``parts``: is called for every evaluation, with the weights there, and returns ``features`` of rows with the
+        loss of their scores, a part after the other.  ``tolerance``: stops when no entry of the gradient is larger;
+        ``options``: of L-BFGS.
+        """
         from scipy.optimize import minimize
 
-        begin = self.constant(x, start).weights
-        features = self._features(x if rows is None else x[rows])
         shape = begin.shape
 
         def objective(flat: Array) -> tuple[float, Array]:
             weights = flat.reshape(shape)
-            value, slope = loss(self._scores(features, weights))
+            value, gradient = 0.0, np.zeros(shape)
+            for features, loss in parts(weights):
+                part, slope = loss(self.scores(features, weights))
+                value += part
+                gradient += features.T @ slope[:, -shape[1] :]
             free = weights.copy()
             free[-1] = 0.0  # the constant is not penalized
-            gradient = features.T @ slope[:, -shape[1] :] + self.penalty * free
+            gradient = gradient + self.penalty * free
             return value + self.penalty / 2 * float((free**2).sum()), gradient.ravel()
 
         with one_thread():
             found = minimize(
                 objective, begin.ravel(), jac=True, method="L-BFGS-B",
-                options={"maxiter": self.max_iterations, "gtol": TOLERANCE * weight * len(features)},
+                options={"maxiter": self.max_iterations, "gtol": tolerance} | options,
             )  # fmt: skip
         self.weights, self.converged = found.x.reshape(shape), bool(found.success)
         return self
 
     def constant(self, x: Array, probabilities: Array) -> Regression:
         """Become the constant model with ``probabilities`` (k,), of features such as x (n, d)."""
-        self._mean = x.mean(axis=0)
         spread = x.std(axis=0)
-        self._scale = np.where(spread > 0, spread, 1.0)
-        first = np.zeros((x.shape[1] + 1, self.labels))
+        return self.scaled(x.mean(axis=0), np.where(spread > 0, spread, 1.0), probabilities)
+
+    def scaled(self, mean: Array, scale: Array, probabilities: Array) -> Regression:
+        """Become the constant model of features that have a ``mean`` (d,) and are divided by a ``scale`` (d,)."""
+        self._mean, self._scale = mean, scale
+        first = np.zeros((len(mean) + 1, self.labels))
         first[-1] = np.log(probabilities)
         self.weights = first[:, 1:] - first[:, :1] if self.labels == 2 else first
         return self
 
     def predict(self, x: Array) -> npt.NDArray[np.int64]:
         """Return for each row the class with the largest score; ties go to the first."""
-        return np.asarray(self._scores(self._features(x), self.weights).argmax(axis=1))
+        return np.asarray(self.scores(self.features(x), self.weights).argmax(axis=1))
 
     def probabilities(self, x: Array) -> Array:
         """Return the probability of each class, (n, k)."""
-        from scipy.special import softmax
-
-        return np.asarray(softmax(self._scores(self._features(x), self.weights), axis=1))
+        return softmax(self.scores(self.features(x), self.weights))
 
     def predicted(self, x: Array) -> Predicted:
         """Return the classes and the probabilities."""
         return Predicted(self.predict(x), self.probabilities(x))
 
-    def _features(self, x: Array) -> Array:
+    def features(self, x: Array) -> Array:
+        """Return standardized features with a column of ones, (n, d + 1)."""
         return np.concatenate([(x - self._mean) / self._scale, np.ones((len(x), 1))], axis=1)
 
-    def _scores(self, features: Array, weights: Array) -> Array:
+    def scores(self, features: Array, weights: Array) -> Array:
+        """Return the scores (n, k) that ``weights`` give to what ``features`` returned."""
         scores = np.zeros((len(features), self.labels))
         scores[:, -weights.shape[1] :] = features @ weights
         return scores

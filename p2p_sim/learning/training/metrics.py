@@ -11,8 +11,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 Metrics = dict[str, float | list[float | None] | None]
-"""``balanced_accuracy``, ``rarest_recall``, ``recall`` (by class), ``auc``, ``log_loss`` (nats), ``calibration_error``;
-None where a metric is not defined."""
+"""``balanced_accuracy``, ``rarest_recall``, ``recall`` (by class), ``auc``, ``average_precision``, ``log_loss`` (nats),
+``calibration_error``; None where a metric is not defined."""
 
 BINS = 15
 """How many bins of equal width the calibration error has."""
@@ -80,10 +80,11 @@ def measure(y_test: Array, predicted: Predicted) -> Metrics:
 
     Balanced accuracy is the mean over the classes of the test rows of the share of their rows that is right.  The area
     under the ROC curve is that of 1 for two classes, and otherwise the mean over the classes that only some test rows
-    have of each against the rest.  Log loss is the mean of -ln p of the true class, p at least 2.2e-16.  Recall is the
-    share of a class's test rows that is right; the rarest class is the one with the fewest test rows, of several the
-    first.  The expected calibration error is the mean over rows of |share of right rows - mean probability| of the
-    rows whose most likely class has a probability in the same of 15 bins.
+    have of each against the rest.  Average precision is the same mean of the sum over thresholds of precision times
+    what recall gains there; a guess at random has the share of the class.  Log loss is the mean of -ln p of the true
+    class, p at least 2.2e-16.  Recall is the share of a class's test rows that is right; the rarest class is the one
+    with the fewest test rows, of several the first.  The expected calibration error is the mean over rows of |share of
+    right rows - mean probability| of the rows whose most likely class has a probability in the same of 15 bins.
 
     *Source:* Guo et al. 2017 (expected calibration error).
     """
@@ -103,7 +104,7 @@ def measure(y_test: Array, predicted: Predicted) -> Metrics:
         off = calibration_error(exact, y)
     return {
         "balanced_accuracy": float(recalls.mean()), "rarest_recall": float(recalls[counts.argmin()]), "recall": each,
-        "auc": _auc(y, predicted), "log_loss": loss, "calibration_error": off,
+        **_ranked(y, predicted), "log_loss": loss, "calibration_error": off,
     }  # fmt: skip
 
 
@@ -116,20 +117,24 @@ def calibration_error(probabilities: Array, y: Array) -> float:
     return float(np.abs(off).sum() / len(y))
 
 
-def _auc(y: Array, predicted: Predicted) -> float | None:
-    from sklearn.metrics import roc_auc_score
+def _ranked(y: Array, predicted: Predicted) -> dict[str, float | None]:
+    """Return what the order of the rows is worth: area under the ROC curve, and average precision."""
+    from sklearn.metrics import average_precision_score, roc_auc_score
 
     scores = predicted.probabilities if predicted.scores is None else predicted.scores
     if scores is None or np.isnan(scores).any():
-        return None
+        return {"auc": None, "average_precision": None}
     lowest = np.finfo(
         np.float64
     ).min  # of a class that the model has not seen; scikit-learn takes no infinity
     bounded = np.maximum(scores, lowest)
     known = [c for c in np.unique(y) if not (y == c).all()]
     known = known[1:] if scores.shape[1] == 2 else known
-    areas = [roc_auc_score(y == c, bounded[:, c]) for c in known]
-    return float(np.mean(areas)) if areas else None
+    found: dict[str, float | None] = {}
+    for name, score in (("auc", roc_auc_score), ("average_precision", average_precision_score)):
+        each = [score(y == c, bounded[:, c]) for c in known]
+        found[name] = float(np.mean(each)) if each else None
+    return found
 
 
 def _in_columns(values: Array, seen: Array, classes: int, other: float) -> Array:

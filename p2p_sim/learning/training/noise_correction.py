@@ -10,6 +10,7 @@ cluster make one, for example (1 - beta) I + beta 1 q^T with a q of each cluster
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -130,10 +131,77 @@ RESAMPLED = 2.0
 """Labels of random peers vary at most twice as much as labels of their own: as users differ, and by the draw."""
 
 
-def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
-    """Return the model corrected for lies; where clusters differ beyond what features explain, their labels weigh less.
+class BagExamples(typing.Protocol):
+    """Examples whose labels are known by bag, in memory or read in passes.
 
-    x (n, d).  If two labels of a cluster have a correlation rho that features do not explain, the number of each value
+    ``counts`` (b, k): the labels of each bag; ``alone``: whether no bag has more than one user.
+    """
+
+    @property
+    def counts(self) -> Array:
+        """Return the counts."""
+
+    @property
+    def alone(self) -> bool:
+        """Return whether all bags have one user."""
+
+    def match(self, law: Array, weights: Array | None = None) -> Regression:
+        """Return the model fitted to the labels, those of each bag with a weight (b,); see ``losses.match``."""
+
+    def constant(self, law: Array, weights: Array) -> Regression:
+        """Return the constant model of the released shares, noise undone."""
+
+    def means(self, model: Regression) -> Array:
+        """Return the mean (b, k) of the probabilities that a model gives to the users of each bag."""
+
+    def rank(self) -> int:
+        """Return how many weights of a class, with the constant, the mean features of bags with labels can tell."""
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """Features x (n, d) and labels of bags."""
+
+    x: Array
+    labels: Bags
+
+    @property
+    def counts(self) -> Array:
+        return self.labels.counts
+
+    @property
+    def alone(self) -> bool:
+        return bool(np.bincount(self.labels.bag).max() == 1)
+
+    def match(self, law: Array, weights: Array | None = None) -> Regression:
+        return match(self.x, self.labels, law, weights)
+
+    def constant(self, law: Array, weights: Array) -> Regression:
+        shares = starting_shares(self.labels, law, weights)
+        return Regression(self.counts.shape[1]).constant(self.x, shares)
+
+    def means(self, model: Regression) -> Array:
+        return self.labels.mean(model.probabilities(self.x))
+
+    def rank(self) -> int:
+        some: Array = self.counts.sum(axis=1) > 0
+        spread = self.x.std(axis=0)
+        scaled = (self.x - self.x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        means = self.labels.mean(np.concatenate([scaled, np.ones((len(self.x), 1))], axis=1))
+        return int(np.linalg.matrix_rank(means[some]))
+
+
+def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
+    """Return the model corrected for lies, of features x (n, d); of clusters, see ``fit_bags``."""
+    if noise.whose != "cluster" or not isinstance(labels, Bags):
+        return Fitted(match(x, labels, law_of(noise)))
+    return fit_bags(_InMemory(x, labels), law_of(noise))
+
+
+def fit_bags(examples: BagExamples, law: Array) -> Fitted:
+    """Return the model of labels known by cluster; where clusters differ beyond what features explain, they weigh less.
+
+    If two labels of a cluster have a correlation rho that features do not explain, the number of each value
     among its n labels has variance n p (1 - p) (1 + (n - 1) rho), and its labels weigh 1 / (1 + (n - 1) rho).  rho is
     estimated from the misfit of the model, in turn with the model.  Then, if the model does not explain more of how
     clusters differ than chance would (F test), it is replaced by a constant.  None of that is done unless clusters
@@ -142,22 +210,19 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
     *Source:* Williams 1982 (the moment estimate of rho from Pearson's chi-square).
     *Assumes:* given the features, a label depends on the cluster only by an effect that goes with no feature.
     """
-    law = law_of(noise)
-    first = match(x, labels, law)
-    if noise.whose != "cluster" or not isinstance(labels, Bags):
+    first = examples.match(law)
+    if examples.alone:  # labels of known users
         return Fitted(first)
-    some: Array = labels.counts.sum(axis=1) > 0
-    if np.bincount(labels.bag).max() == 1:  # labels of known users
-        return Fitted(first)
-    rank = _rank_of_means(x, labels, some)
+    some, rank = examples.counts.sum(axis=1) > 0, examples.rank()
     free = int(some.sum()) - rank
     if free < 1:
         return Fitted(first)
-    model, weights, rho = _weighed(x, labels, law, first, free / some.sum())
-    others, off = noise.labels - 1, _misfit(first.probabilities(x), labels, law)
+    off = _misfit(examples.means(first), examples.counts, law)
+    model, weights, rho = _weighed(examples, law, first, off, free / some.sum())
+    others = len(law) - 1
     astray = bool(chdtrc(others * free, others * off.sum() / RESAMPLED) < ASTRAY)
-    flat = Regression(noise.labels).constant(x, starting_shares(labels, law, weights))
-    left, whole = (weights @ _misfit(each.probabilities(x), labels, law) for each in (model, flat))
+    flat = examples.constant(law, weights)
+    left, whole = (weights @ _misfit(examples.means(each), examples.counts, law) for each in (model, flat))
     ratio = max(whole - left, 0.0) / max(rank - 1, 1) / (left / free) if left else np.inf
     if rank > 1 and fdtrc(others * (rank - 1), others * free, ratio) > TELLING:
         return Fitted(flat, rho, astray, constant=True)
@@ -165,41 +230,37 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
 
 
 def _weighed(
-    x: Array, labels: Bags, law: Array, first: Regression, free: float
+    examples: BagExamples, law: Array, first: Regression, off: Array, free: float
 ) -> tuple[Regression, Array, float]:
     """Return a model, the weight of each cluster's labels, and their correlation, starting from the ``first`` model.
 
-    ``free``: the share of clusters' misfit that fitting leaves on average.
+    ``off`` (b,): the misfit of that one; ``free``: the share of clusters' misfit that fitting leaves on average.
     """
-    size = labels.counts.sum(axis=1)
+    size = examples.counts.sum(axis=1)
     further = np.maximum(size - 1, 0)
     model, weights, rho = first, np.ones(len(size)), 0.0
-    for _ in range(ROUNDS):
+    for each in range(ROUNDS):
         left = free * weights * (size > 0)
         spread = float(left @ further)
-        excess = float(weights @ _misfit(model.probabilities(x), labels, law) - left.sum())
+        off = off if not each else _misfit(examples.means(model), examples.counts, law)
+        excess = float(weights @ off - left.sum())
         rho = min(max(excess / spread, 0.0), 1.0) if spread else 0.0
         if not rho:
             return first, np.ones(len(size)), 0.0
         weights = 1 / (1 + further * rho)
-        model = match(x, labels, law, weights)
+        model = examples.match(law, weights)
     return model, weights, rho
 
 
-def _misfit(probabilities: Array, labels: Bags, law: Array) -> Array:
-    """Return Pearson's chi-square of each cluster's labels (b,), divided by its degrees of freedom, k - 1."""
-    size = labels.counts.sum(axis=1)[:, None]
-    expected = size * np.maximum(labels.mean(probabilities) @ law.T, LEAST)
-    off = np.divide((labels.counts - expected) ** 2, expected, out=np.zeros_like(expected), where=size > 0)
-    return np.asarray(off.sum(axis=1) / (probabilities.shape[1] - 1))
+def _misfit(means: Array, counts: Array, law: Array) -> Array:
+    """Return Pearson's chi-square of each cluster's labels (b,), divided by its degrees of freedom, k - 1.
 
-
-def _rank_of_means(x: Array, labels: Bags, some: Array) -> int:
-    """Return how many weights of a class, with the constant, the clusters' mean features can tell apart."""
-    spread = x.std(axis=0)
-    scaled = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    means = labels.mean(np.concatenate([scaled, np.ones((len(x), 1))], axis=1))
-    return int(np.linalg.matrix_rank(means[some]))
+    ``means`` (b, k): of the probabilities of its users' true labels.
+    """
+    size = counts.sum(axis=1)[:, None]
+    expected = size * np.maximum(means @ law.T, LEAST)
+    off = np.divide((counts - expected) ** 2, expected, out=np.zeros_like(expected), where=size > 0)
+    return np.asarray(off.sum(axis=1) / (len(law) - 1))
 
 
 CORRECTED_FOR_LIES = "corrected for lies"
@@ -265,18 +326,32 @@ def beside(
     made = (
         _by_counts(columns, people, noise) if noise.reports is None else _by_reports(columns, people, noise)
     )
-    accuracy, metrics, notes = None, dict[str, Metrics](), made.notes
-    if made.model is not None:
-        predicted = made.model.predicted(x_test)
-        if asked is not None:
-            asked.said["accuracy_corrected"] = made.model.predicted(asked.x)
+    if asked is not None and made.model is not None:
+        asked.said["accuracy_corrected"] = made.model.predicted(asked.x)
+    lied = len(run.faulty.get("lied", ()))
+    return with_corrected(found, noise, made.model, x_test, y_test, made.notes, lied)
+
+
+def with_corrected(
+    found: Comparison,
+    noise: LabelNoise,
+    model: Regression | None,
+    x_test: Array,
+    y_test: Array,
+    notes: list[str],
+    lied: int,
+) -> Comparison:
+    """Add a corrected model to a comparison, or why there is none; ``lied``: users who lied beyond the protocol."""
+    accuracy, metrics = None, dict[str, Metrics]()
+    if model is not None:
+        predicted = model.predicted(x_test)
         accuracy = evaluation.accuracy(y_test, predicted)
         metrics["accuracy_corrected"] = measure(y_test, predicted)
         notes = notes + ["the corrected model is a logistic regression"] * (
             found.model != "logistic-regression"
         )
         unknown = "the correction does not know of users who lie beyond the protocol"
-        notes += [unknown] * bool(len(run.faulty.get("lied", ())))
+        notes += [unknown] * bool(lied)
     made_up = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * noise.randomizes
     corrected = replace(
         found, accuracy_corrected=accuracy, correction=", ".join(made_up), metrics=found.metrics | metrics
@@ -284,6 +359,7 @@ def beside(
     return corrected.with_notes(*notes)
 
 
+ANYBODY = "a label may be anybody's: no model is corrected for that"
 NOTHING_SAID = "the released labels say nothing of the true ones: no model is corrected for that"
 
 
@@ -292,8 +368,7 @@ def _by_counts(columns: dict[str, Array], people: Population, noise: LabelNoise)
     labels = released(columns, people, noise)
     if labels is None:
         long_walks = "walks this long are not followed back: no model is corrected for them"
-        anyone = "a label may be anybody's: no model is corrected for that"
-        return _Corrected(None, [long_walks if noise.whose == "walk" else anyone])
+        return _Corrected(None, [long_walks if noise.whose == "walk" else ANYBODY])
     if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law_of(noise)):
         return _Corrected(None, [NOTHING_SAID])
     if not labels.counts.any():

@@ -168,7 +168,7 @@ class _Objective:
             block = block.astype(np.float64, copy=False)
             scores = coef @ block.T
             scores += constant[:, None]
-            part, direction = _losses(scores, self.weights[:, low : low + self.rows])
+            part, direction = cross_entropy(scores, self.weights[:, low : low + self.rows])
             value += part
             slope += direction.sum(axis=1)
             gradient += direction @ block
@@ -179,8 +179,11 @@ class _Objective:
         return value, np.concatenate([gradient, slope[:, None] / self.total], axis=1).ravel()
 
 
-def _losses(scores: Array, weights: Array) -> tuple[float, Array]:
-    """Return the loss of a block, and its gradient with respect to ``scores``: (k, rows), (1, rows) of two classes."""
+def cross_entropy(scores: Array, weights: Array) -> tuple[float, Array]:
+    """Return the loss of a block, and its gradient with respect to ``scores``: (k, rows), (1, rows) of two classes.
+
+    ``weights`` (k, rows): of the loss of each class.  Scores of several classes are overwritten.
+    """
     if len(scores) == 1:
         both = weights[0] + weights[1]
         # log(1 + e^z) = max(z, 0) + log(1 + e^-|z|)
@@ -324,7 +327,7 @@ class StreamedLossRegression(_Scores):
         """Take a step, of a batch of rows."""
         coef = self._now[:, :-1]
         scores = coef @ x.T + self._now[:, -1:]
-        _, direction = _losses(scores, np.ascontiguousarray(weights.T, dtype=np.float64))
+        _, direction = cross_entropy(scores, np.ascontiguousarray(weights.T, dtype=np.float64))
         along = np.concatenate([direction @ x, direction.sum(axis=1, keepdims=True)], axis=1) / len(x)
         along[:, :-1] += self.alpha * coef
         self._squares += along**2

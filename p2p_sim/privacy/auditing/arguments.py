@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.coalition import CHANNELS, Coalition
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import MAX_USERS, check_seed, named_columns
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.auditing import confidence_bounds
@@ -49,11 +49,14 @@ def check(trials: Any, confidence: Any, seed: Any, statistic: Any, channels: str
         raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
     if not callable(statistic) and statistic not in STATISTICS:
         raise InputError(
-            f"statistic = {statistic!r}: must be one of {', '.join(STATISTICS)}, or an attack of your own, a function "
+            f"statistic = {statistic!r}: must be one of {', '.join(STATISTICS)}"
+            f"{near(str(statistic), STATISTICS)}, or an attack of your own, a function "
             "from privacy.Seen to a number for each world (--statistic MODULE:FUNCTION)"
         )
     if channels not in CHANNELS:
-        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+        raise InputError(
+            f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}{near(str(channels), CHANNELS)}"
+        )
 
 
 def given_composition(composition: Any, honest: int) -> str | int:

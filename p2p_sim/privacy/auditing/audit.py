@@ -10,6 +10,7 @@ from typing import Any
 
 from p2p_sim import backends
 from p2p_sim.coalition import Coalition
+from p2p_sim.core import summary_picture
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
@@ -133,6 +134,19 @@ class Audit(Summary):
             ("assumes", "; ".join(self.assumes)),
         ]
         return f"Audit of {self.protocol}, view {self.view}", [(name, text) for name, text in rows if text]
+
+    def picture(self) -> str:
+        """Return bars: what was measured at least, and as outlines the claims and what could have been shown."""
+        sign = "ε" if self.kind == "delta" else "δ"
+        claims = [
+            (each.name, each.epsilon if self.kind == "delta" else each.delta)
+            for each in self.claims
+            if each.holds
+        ]
+        rows = [summary_picture.Bar("measured at least", self.lower, down(self.lower))]
+        rows += [summary_picture.Bar(name, value, f"{value:.4g}", marked=True) for name, value in claims]
+        rows.append(summary_picture.Bar("could show at most", self.cap, down(self.cap), marked=True))
+        return summary_picture.bars(f"{sign} of view {self.view}, measured and claimed", rows)
 
     def _bound(self) -> str:
         return f"{'ε' if self.kind == 'delta' else 'δ'} >= {down(self.lower)}"

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from p2p_sim.privacy.close_in import close_in
+
 Floats = npt.NDArray[np.float64]
 FLOOR = -1.0e5
 """What stands for ln 0 inside root finding."""
@@ -98,8 +100,6 @@ def meets(curve: Callable[[float], float], level: float, ceiling: float) -> floa
 
     The bracket grows from 1e-6 by fours until the curve is below; ``ceiling`` is the answer if it never is.
     """
-    from scipy.optimize import brentq  # as slow to import as all the rest
-
     if curve(0.0) <= level:
         return 0.0
     low, high = 0.0, min(ceiling, 1e-6)
@@ -107,8 +107,8 @@ def meets(curve: Callable[[float], float], level: float, ceiling: float) -> floa
         low, high = high, min(ceiling, 4 * high)
     if curve(high) > level:
         return ceiling
-    root = brentq(lambda x: max(curve(x) - level, FLOOR), low, high, xtol=1e-16, rtol=1e-13)
+    root = close_in(lambda x: max(curve(x) - level, FLOOR), low, high, 1e-13)[1]
     step = max(1e-13 * root, 1e-300)
     while root < ceiling and curve(root) > level:
         root, step = min(ceiling, root + step), 2 * step
-    return float(root)
+    return root

@@ -22,7 +22,7 @@ from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core import exact, kernels_numpy
 from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Engine
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.fault_injection import FaultInjection
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
@@ -209,7 +209,9 @@ def enumerate_views(
     wrong = Faults.of(faults)
     layout.check(protocol, population, wrong)
     if channels not in CHANNELS:
-        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+        raise InputError(
+            f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}{near(str(channels), CHANNELS)}"
+        )
     if population.users > MOST_USERS:
         raise InputError(
             f"{population.users} users: at most {MOST_USERS} can be enumerated; take a smaller population"

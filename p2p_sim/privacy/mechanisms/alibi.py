@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.population import Population
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import said_by_victim
@@ -157,6 +158,7 @@ def attack(protocol: Alibi, view: View, eta: Floats) -> LabelLikelihoods:
 register(
     Alibi,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         statistic=statistic,

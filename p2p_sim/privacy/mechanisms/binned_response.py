@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import NUMERIC
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
@@ -66,6 +67,7 @@ def attack(protocol: BinnedResponse, view: View, eta: Floats) -> LabelLikelihood
 register(
     BinnedResponse,
     Accounting(
+        labels=(NUMERIC,),
         law=law,
         under_faults=under_faults,
         statistic=statistic,

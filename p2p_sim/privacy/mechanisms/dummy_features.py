@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.grouped import apart
@@ -67,6 +68,7 @@ def attack(protocol: DummyFeatures, view: View, eta: Floats) -> LabelLikelihoods
 register(
     DummyFeatures,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

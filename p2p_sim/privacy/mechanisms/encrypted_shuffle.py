@@ -18,6 +18,7 @@ import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.message import USER
 from p2p_sim.observed_view import View
 from p2p_sim.privacy import theorems as shared
@@ -229,6 +230,7 @@ def attack(protocol: EncryptedShuffle, view: View, eta: Floats) -> LabelLikeliho
 register(
     EncryptedShuffle,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.exact import WORD
+from p2p_sim.core.label_kinds import NUMERIC
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
@@ -83,6 +84,7 @@ def attack(protocol: IntervalResponse, view: View, eta: Floats) -> LabelLikeliho
 register(
     IntervalResponse,
     Accounting(
+        labels=(NUMERIC,),
         law=law,
         under_faults=under_faults,
         statistic=statistic,

@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import BINARY
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
@@ -45,5 +46,7 @@ def attack(protocol: LabelProportions, view: View, eta: Floats) -> LabelLikeliho
 
 register(
     LabelProportions,
-    Accounting(law=law, under_faults=trusted_under_faults, statistic=statistic, attack=attack),
+    Accounting(
+        labels=(BINARY,), law=law, under_faults=trusted_under_faults, statistic=statistic, attack=attack
+    ),
 )

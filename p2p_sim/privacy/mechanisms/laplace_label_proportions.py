@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import BINARY
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
@@ -62,6 +63,11 @@ def attack(protocol: LaplaceLabelProportions, view: View, eta: Floats) -> LabelL
 register(
     LaplaceLabelProportions,
     Accounting(
-        law=law, under_faults=trusted_under_faults, theorems=theorems, statistic=statistic, attack=attack
+        labels=(BINARY,),
+        law=law,
+        under_faults=trusted_under_faults,
+        theorems=theorems,
+        statistic=statistic,
+        attack=attack,
     ),
 )

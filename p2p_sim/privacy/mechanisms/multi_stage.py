@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.population import Population
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.composition.parallel import parallel
@@ -172,6 +173,7 @@ def attack(protocol: MultiStage, view: View, eta: Floats) -> LabelLikelihoods:
 register(
     MultiStage,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         local_epsilon=local_epsilon,

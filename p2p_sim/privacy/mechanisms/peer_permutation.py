@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.label_kinds import BINARY
 from p2p_sim.observed_view import View
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.auditing import common_statistics
@@ -282,6 +283,7 @@ def _permuted(view: View) -> npt.NDArray[np.int64]:
 register(
     PeerPermutation,
     Accounting(
+        labels=(BINARY,),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.population import Population
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
@@ -197,6 +198,7 @@ def attack(protocol: PriorResponse, view: View, eta: Floats) -> LabelLikelihoods
 register(
     PriorResponse,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         statistic=statistic,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
@@ -80,6 +81,7 @@ def attack(protocol: RandomizedResponse, view: View, eta: Floats) -> LabelLikeli
 register(
     RandomizedResponse,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

@@ -14,6 +14,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.label_kinds import BINARY
 from p2p_sim.core.population import Population
 from p2p_sim.network.bags import bag_numbers, largest, smallest
 from p2p_sim.observed_view import View
@@ -320,6 +321,7 @@ def opened(protocol: SecureAggregation, coalition: Coalition, people: Population
 register(
     SecureAggregation,
     Accounting(
+        labels=(BINARY,),
         law=secure_aggregation,
         under_faults=under_faults,
         theorems=_shares,

@@ -155,7 +155,8 @@ def test_idx_pair_of_unequal_length(tmp_path):
 
 def test_unknown_names_and_missing_files(tmp_path):
     with pytest.raises(
-        InputError, match=r"unknown data set 'mnits'; known names are digits, .*path of a file"
+        InputError,
+        match=r"unknown data set 'mnits'; did you mean 'mnist'\?; known names are digits, .*path of a file",
     ):
         load("mnits")
     with pytest.raises(InputError, match=r"no data file 'nothing.csv'; check the path"):

@@ -328,7 +328,9 @@ def test_a_line_may_be_longer_than_the_blocks_that_are_read(tmp_path):
 def test_a_column_of_ids_is_warned_of_once_where_it_becomes_features(tmp_path):
     rows = [f"u{i},{i % 7},{i % 2}" for i in range(80)]
     (tmp_path / "own.csv").write_text("\n".join(["id,age,y", *rows]) + "\n")
-    with pytest.warns(UserWarning, match="another value of 'id': an id tells nothing .* --drop id") as seen:
+    with pytest.warns(
+        UserWarning, match="another value of 'id', which makes everybody unique: .* --drop id"
+    ) as seen:
         load(str(tmp_path / "own.csv"))
     assert len(seen) == 1
     load(str(tmp_path / "own.csv"), reading=Reading(drop=("id",)))  # warnings are errors here

@@ -23,6 +23,17 @@ def test_metrics_of_two_classes_by_hand() -> None:
     assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.8, 0.1, 0.6]).mean())
 
 
+def test_average_precision_by_hand() -> None:
+    """Ranked 0.9, 0.8, 0.6, 0.3 with ones first and third: precision 1 at half of the ones, 2/3 at all of them."""
+    y, p = np.array([True, False, True, False]), np.array([0.9, 0.8, 0.6, 0.3])
+    found = measure(y, Predicted(p > 0.5, np.stack([1 - p, p], axis=1)))
+    assert found["average_precision"] == pytest.approx((1 + 2 / 3) / 2)
+    rare = np.arange(1000) == 7  # always the same score: a guess, whose precision is the share
+    same = np.full(1000, 0.5)
+    guess = measure(rare, Predicted(rare & False, np.stack([same, same], axis=1)))
+    assert (guess["average_precision"], guess["auc"]) == (pytest.approx(0.001), 0.5)
+
+
 def test_of_several_classes_auc_is_the_mean_of_each_against_the_rest() -> None:
     rng = np.random.default_rng(0)
     y, p = rng.integers(3, size=60), rng.dirichlet(np.ones(3), 60)
@@ -66,6 +77,7 @@ def test_test_rows_of_one_class_have_no_auc() -> None:
     assert found == {
         "balanced_accuracy": 1.0, "auc": None, "log_loss": pytest.approx(-np.log(0.75)),
         "calibration_error": pytest.approx(0.25), "rarest_recall": 1.0, "recall": [None, 1.0],
+        "average_precision": None,
     }  # fmt: skip
 
 
@@ -78,6 +90,7 @@ def test_the_constant_predictor_says_the_shares_of_the_true_labels() -> None:
     assert found.metrics["baseline"] == {
         "balanced_accuracy": 0.5, "auc": 0.5, "log_loss": pytest.approx(entropy),
         "calibration_error": pytest.approx(0, abs=1e-15), "rarest_recall": 0.0, "recall": [1.0, 0.0],
+        "average_precision": 0.25,
     }  # fmt: skip
     assert found.metrics["accuracy_private"] == found.metrics["accuracy_true"]
 

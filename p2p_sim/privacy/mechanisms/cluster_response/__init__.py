@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_printed
 from p2p_sim.privacy.label_matrices import Evidence, ResamplingMatrices
@@ -194,6 +195,7 @@ def evidence(protocol: ClusterResponse, columns: Columns, people: Population) ->
 register(
     ClusterResponse,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import chance_ratio, said_by_victim
 from p2p_sim.privacy.auditing.seen import Seen, SeenMessages
@@ -270,6 +271,7 @@ def _of_features(protocol: DoubleResponse, x: Array) -> Array:
 register(
     DoubleResponse,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

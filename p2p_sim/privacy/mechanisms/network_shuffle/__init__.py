@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.population import Population
 from p2p_sim.network.walks import distribution, stationary
 from p2p_sim.privacy import theorems as shared
@@ -192,6 +193,7 @@ def reports_of_victim(protocol: NetworkShuffle, graph: Members) -> npt.NDArray[n
 register(
     NetworkShuffle,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

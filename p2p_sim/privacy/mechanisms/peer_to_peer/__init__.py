@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.privacy.mechanisms.peer_to_peer.attack import attack
 from p2p_sim.privacy.mechanisms.peer_to_peer.faults import under_faults
 from p2p_sim.privacy.mechanisms.peer_to_peer.graph_law import over_neighbours, reports_of_victim
@@ -30,6 +31,7 @@ def noise(protocol: PeerToPeer) -> LabelNoise:
 register(
     PeerToPeer,
     Accounting(
+        labels=(BINARY, CLASSES),
         law=law,
         under_faults=under_faults,
         theorems=theorems,

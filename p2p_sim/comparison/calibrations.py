@@ -1,0 +1,187 @@
+"""The calibrations of a comparison: one for each protocol and each epsilon, made by processes, and kept in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.catalogue import class_name
+from p2p_sim.comparison import worker
+from p2p_sim.comparison.calibrating import Fitted
+from p2p_sim.comparison.candidates import Candidate
+from p2p_sim.comparison.promises import Promises
+from p2p_sim.comparison.question import Question
+from p2p_sim.core import code_fingerprint
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.threads import cores
+from p2p_sim.rundir.run_directory import to_json
+from p2p_sim.sweep import folder
+from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
+from p2p_sim.sweep.processes import Processes, Workers
+
+FOLDER = "calibrations"
+"""Where they are kept, in the folder of a comparison."""
+
+_LIBRARIES = ("scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One calibration.  ``scale``: by what the target's epsilon is multiplied; 1 for the target itself."""
+
+    candidate: Candidate
+    promises: Promises
+    scale: float = 1.0
+
+    def text(self, question: Question) -> str:
+        """Return what a worker is asked."""
+        own = self.candidate
+        settings = {**question.people, "seed": question.seeds[0], "split_seed": question.seeds[0]}
+        settings.pop("model", None)
+        if "users" in settings:
+            del settings["split_seed"]
+        if own.graph is not None:
+            settings["graph"] = own.graph
+        run: dict[str, Any] = {
+            "protocol": own.name, "settings": settings,
+            "parameters": {name: to_json(value) for name, value in own.fixed.items()},
+        }  # fmt: skip
+        if own.vary is not None:
+            run["promise"] = {"vary": own.vary, "between": [own.start], "view": "", "epsilon": 0.0}
+        promised = [[each.view.text, each.view.users, each.epsilon] for each in self.promises.every]
+        asked = {"run": run, "vary": own.vary, "promises": promised, "delta": self.promises.delta}
+        return json.dumps({**asked, "pilot": self.scale == 1}, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What came of a job: ``fitted``, or ``error``, why it failed.  ``messages``: of a user, in a
+    small run."""
+
+    job: Job
+    fitted: Fitted | None
+    error: str = ""
+    messages: float = 0.0
+
+    @property
+    def fits(self) -> bool:
+        """Whether all promises are kept."""
+        return self.fitted is not None and not self.fitted.why
+
+    @property
+    def left_out(self) -> bool:
+        """Whether there was no time for it."""
+        return self.fitted is None and self.error == LEFT_OUT
+
+    @property
+    def why(self) -> str:
+        """Why not; empty if they are."""
+        return self.error if self.fitted is None else self.fitted.why
+
+
+def jobs(candidates: Sequence[Candidate], promises: Promises, scales: Sequence[float]) -> list[Job]:
+    """Return the calibrations to the target of every candidate, then those to other epsilons of its view alone."""
+    found = [Job(each, promises) for each in candidates]
+    for scale in scales:
+        other = replace(promises.target, epsilon=promises.target.epsilon * scale)
+        alone = Promises(other, (), promises.delta)
+        found += [Job(each, alone, scale) for each in candidates if each.vary is not None]
+    return found
+
+
+def made(
+    asked: Sequence[Job],
+    question: Question,
+    place: Path,
+    *,
+    workers: int | None,
+    address: str | None,
+    until: float | None,
+    tell: Progress,
+) -> list[Calibrated]:
+    """Make the calibrations that are not in the folder yet; return all, in order.
+
+    Raises InputError where the folder holds those of another question, or of other code.
+    """
+    texts = [job.text(question) for job in asked]
+    about = _about(asked, question)
+    with folder.held(place / FOLDER) as kept:
+        if kept.about is None:
+            kept.begin(about)
+        _check_same(kept.about or {}, about, place)
+        left = [index for index in range(len(asked)) if index not in kept.done]
+        if left:
+            wanted = min(len(left), workers or cores())
+            budget = None if until is None else Budget(until, wanted)
+            with _hands(address, wanted, len(left)) as hands:
+                _make(left, texts, [job.candidate.name for job in asked], Timed(hands, budget), kept, tell)
+        answers = [kept.answer(index) if index in kept.again else None for index in range(len(asked))]
+    return [_calibrated(job, answer) for job, answer in zip(asked, answers, strict=True)]
+
+
+def _hands(address: str | None, wanted: int, left: int) -> AbstractContextManager[Workers]:
+    if address is None:
+        return Processes(wanted, worker.__name__)
+    from p2p_sim.backends import ray_workers
+
+    return ray_workers.workers(address, worker.Calibrator, left)
+
+
+def _make(
+    left: Sequence[int],
+    texts: Sequence[str],
+    groups: Sequence[str],
+    timed: Timed,
+    kept: folder.SweepFolder,
+    tell: Progress,
+) -> None:
+    """Have what is left calibrated; what there is no time for is left out."""
+    waiting, making, ended = list(left), 0, len(texts) - len(left)
+    if timed.budget is not None:
+        timed.budget.begin(groups[index] for index in left)
+    while waiting or making:
+        while waiting and timed.hands.free():
+            index = waiting.pop(0)
+            making += timed.give(index, texts[index], groups[index])
+        if not making:
+            return
+        index, text, how = timed.take()
+        making -= 1
+        if how != OUT_OF_TIME:
+            kept.add(index, {"error": how, "again": True} if text is None else json.loads(text))
+        ended += 1
+        tell("calibrating protocols", ended, len(texts))
+
+
+LEFT_OUT = "the time was over before it was calibrated"
+
+
+def _calibrated(job: Job, answer: Mapping[str, Any] | None) -> Calibrated:
+    if answer is None:
+        return Calibrated(job, None, LEFT_OUT)
+    if "error" in answer:
+        return Calibrated(job, None, str(answer["error"]))
+    return Calibrated(job, Fitted(**answer["found"]), messages=float(answer["messages"]))
+
+
+def _about(asked: Sequence[Job], question: Question) -> dict[str, Any]:
+    modules = sorted({name for job in asked for name in code_fingerprint.modules_of(job.candidate.made())})
+    code = code_fingerprint.code_of(modules) | {name: metadata.version(name) for name in _LIBRARIES}
+    every = [[class_name(job.candidate.kind), job.scale] for job in asked]
+    asks = json.loads(json.dumps([question.document(), every]))
+    return {"source": "", "runs": len(asked), "grids": asks, "code": code, "examples": {}}
+
+
+def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
+    changes = [] if then["grids"] == now["grids"] else ["it asked something else"]
+    changes += code_fingerprint.differences(then["code"], now["code"])
+    if changes:
+        raise InputError(
+            f"{str(place)!r} has a comparison that differs: {changes[0]}.  Give another --out, or remove the folder"
+        )

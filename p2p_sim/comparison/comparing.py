@@ -1,0 +1,201 @@
+"""Makes a comparison: calibrates every protocol, runs those that fit as a sweep, and reads its table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.comparison import calibrations, candidates, front, recommendation, runs, table
+from p2p_sim.comparison.calibrations import Calibrated
+from p2p_sim.comparison.question import MOST_USERS, People, Question, people_of
+from p2p_sim.comparison.result import Comparison
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import path_of
+from p2p_sim.report import output_files
+from p2p_sim.report.delta import delta_warning
+from p2p_sim.sweep import sweeping
+from p2p_sim.sweep.table import FAILED, LEFT_OUT
+
+COMPARISONS = "comparisons"
+"""Where comparisons are kept, in the current folder, unless another place is given."""
+
+RUNS, PICTURE = "runs", "picture"
+TABLE, TABLE_CSV, WHOLE, REPORT = "table.parquet", "table.csv", "comparison.json", "report.html"
+
+SCALES = (0.5, 2.0, 0.25, 4.0)
+"""By what the target's epsilon is multiplied for the picture, the nearest first."""
+
+_CALIBRATING, _RUNNING, _PICTURING = 0.4, 0.8, 0.95
+"""Parts of a time budget at which calibrations, runs and the picture's runs end; of a comparison without a picture runs
+end where the picture's would."""
+
+METRIC = "accuracy"
+
+
+def made(
+    question: Question,
+    *,
+    out: str | Path | None,
+    workers: int | None,
+    address: str | None,
+    budget: float | None,
+    tell: Progress,
+    say: Callable[[str], None],
+) -> Comparison:
+    """Make a comparison; see ``p2p_sim.compare``.  ``budget``: seconds."""
+    begin = time.monotonic()
+
+    def until(part: float) -> float | None:
+        return None if budget is None else begin + part * budget
+
+    tell("looking at the data", 0, 0)
+    people = people_of(question.people)
+    found, others = candidates.of(question.protocols, people.labels)
+    if not found:
+        raise InputError(
+            f"no protocol here takes {people.labels.told()}: "
+            + "; ".join(f"{each.name}: {each.why}" for each in others)
+        )
+    for promise in question.promises.every:
+        promise.view.check([each.kind for each in found])
+    place = _place(question, out)
+    say(f"{place}: {len(found)} protocols, {len(question.seeds)} seeds")
+    jobs = calibrations.jobs(found, question.promises, SCALES if question.picture else ())
+    tell("calibrating protocols", 0, 0)
+    how: dict[str, Any] = {"workers": workers, "address": address}
+    calibrated = calibrations.made(jobs, question, place, **how, until=until(_CALIBRATING), tell=tell)
+    fit = [each for each in calibrated if each.fits and each.job.scale == 1]
+    with _warned_once():
+        plan = runs.planned(question, people, fit, question.seeds, runs.ATTACKED)
+        last = _RUNNING if question.picture else _PICTURING
+        swept = _swept(plan, place / RUNS, **how, until=until(last), tell=tell)
+        pictured: list[tuple[Calibrated, table.Trials]] = []
+        if question.picture:
+            those = [each for each in calibrated if each.fits and each.job.scale != 1]
+            shown = {id(each) for each, trials in swept if trials.made}
+            names = {each.job.candidate.name for each in fit if id(each) in shown}
+            those = [each for each in those if each.job.candidate.name in names]
+            plan = runs.planned(question, people, those, question.seeds[: runs.PICTURED], 0)
+            pictured = _swept(plan, place / PICTURE, **how, until=until(_PICTURING), tell=tell)
+    tell("writing the comparison", 0, 0)
+    result = _result(question, people, place, calibrated, others, swept, pictured)
+    _write(result)
+    return result
+
+
+def _place(question: Question, out: str | Path | None) -> Path:
+    """Return the folder of a comparison: the same for the same question."""
+    if out is not None:
+        return path_of("out", out)
+    text = json.dumps(question.document(), sort_keys=True)
+    return Path(COMPARISONS) / f"{question.name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def _swept(
+    plan: runs.Plan,
+    place: Path,
+    *,
+    workers: int | None,
+    address: str | None,
+    until: float | None,
+    tell: Progress,
+) -> list[tuple[Calibrated, table.Trials]]:
+    """Make a sweep, and return of each calibration its runs."""
+    every = list({id(each): each for each in plan.of}.values())
+    if not every:
+        return []
+    swept = sweeping.made(plan.grid, out=place, workers=workers, address=address, tell=tell, until=until)
+    rows: dict[int, list[Any]] = {id(each): [] for each in every}
+    for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
+        rows[id(each)].append(row)
+    return [(each, table.Trials(rows[id(each)])) for each in every]
+
+
+@contextmanager
+def _warned_once() -> Iterator[None]:
+    """Let what several sweeps warn of be heard once."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for text in dict.fromkeys(str(each.message).partition(": ")[2] or str(each.message) for each in heard):
+        warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _result(
+    question: Question,
+    people: People,
+    place: Path,
+    calibrated: Sequence[Calibrated],
+    others: Sequence[candidates.Inapplicable],
+    swept: Sequence[tuple[Calibrated, table.Trials]],
+    pictured: Sequence[tuple[Calibrated, table.Trials]],
+) -> Comparison:
+    target = [each for each in calibrated if each.job.scale == 1]
+    trials = {id(each): those for each, those in swept}
+    none = table.Trials([])
+    promises = question.promises
+    rows = [table.row_of(each, trials.get(id(each), none), promises, METRIC) for each in target]
+    rows = front.marked(rows, promises)
+    utilities = {each.job.candidate.name: trials.get(id(each), none).utilities(METRIC)[1] for each in target}
+    chosen = recommendation.recommended(rows, utilities, target, promises, _remarks(question, people))
+    rows.sort(key=_order)
+    rows += [table.row_without(each) for each in others]
+    points = [
+        point for each, those in (*swept, *pictured) if (point := _point(each, those, promises)) is not None
+    ]
+    return Comparison(
+        question, people.users, place, table.frame(rows), chosen, table.views_of(promises, rows), points
+    )
+
+
+def _order(row: table.Row) -> tuple[int, float]:
+    last = [table.FRONT, table.DOMINATED, table.FITS, LEFT_OUT, FAILED, table.FITS_NOT]
+    return last.index(row["status"]), -(row.get("utility") or 0.0)
+
+
+def _point(each: Calibrated, trials: table.Trials, promises: Any) -> dict[str, Any] | None:
+    """Return a point of the picture: what the target's view learns, and the utility."""
+    assert each.fitted is not None
+    own = table.row_of(each, trials, each.job.promises, METRIC)
+    if own.get("utility") is None:
+        return None
+    key = promises.target.view.key
+    return {
+        "protocol": own["protocol"], "epsilon_nats": own[f"epsilon_nats[{key}]"], "basis": own[f"basis[{key}]"],
+        "utility": own["utility"], "utility_error": own["utility_error"], "seeds": own["seeds"],
+        "utility[true]": own["utility[true]"], "utility[constant]": own["utility[constant]"],
+    }  # fmt: skip
+
+
+def _remarks(question: Question, people: People) -> list[str]:
+    """Return doubts that are of all protocols alike."""
+    found = []
+    if people.sampled:
+        found.append(
+            f"utility, attack and costs are of runs among {MOST_USERS:,} of the {people.users:,} users; what views "
+            "learn is of all"
+        )
+    if people.labels.features == 0:
+        found.append(
+            "there are no features, so no model was trained, and nothing says how useful the labels are"
+        )
+    warning = delta_warning(question.promises.delta, people.users)
+    return found + ([warning] if warning else [])
+
+
+def _write(result: Comparison) -> None:
+    """Write what was found into the comparison's folder, readable by its owner alone: it tells seeds."""
+    place = result.path
+    output_files.write(place / TABLE, result.table.to_parquet(index=False), private=True)
+    text = result.table.to_csv(index=False, lineterminator="\n")
+    output_files.write(place / TABLE_CSV, text, private=True)
+    output_files.write(place / WHOLE, result.as_json(), private=True)
+    if result.question.picture:
+        output_files.write(place / REPORT, result.html(), private=True)

@@ -1,0 +1,326 @@
+"""What to take: one protocol, with the reasons for it and the doubts; or what to relax where nothing fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p2p_sim.comparison.calibrations import Calibrated
+from p2p_sim.comparison.front import COSTS
+from p2p_sim.comparison.promises import Promises
+from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
+from p2p_sim.core.summary import counted
+from p2p_sim.sweep.summary import CONFIDENCE, interval
+from p2p_sim.sweep.table import FAILED, LEFT_OUT
+
+_LARGE = 1.05
+"""A party who learns more than so many times the target is worth a doubt."""
+
+_MOST_RELAXED = 3
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """What would make a protocol fit.  ``to``: the epsilons, in nats, of the promises that have to be relaxed."""
+
+    protocol: str
+    to: Mapping[str, float]
+    why: str
+
+    def told(self, promises: Promises) -> str:
+        """Return it in words."""
+        before = {each.view.key: each.epsilon for each in promises.every}
+        steps = [
+            f"{'the target' if key == promises.target.view.key else 'the constraint'} on {key} from {before[key]:g} to "
+            f"{value:g}"
+            for key, value in self.to.items()
+        ]
+        return f"relax {' and '.join(steps)}: then {self.protocol} fits"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to take.
+
+    ``protocol``: None if nothing is recommended, and then ``relax`` says what would help; ``parameter``, ``value``: at
+    which setting.  ``agreeing``: of how many ``seeds`` each alone would recommend the same.  ``alternative``: another
+    one for who does not want to trust what this one needs; empty if there is none.
+    """
+
+    protocol: str | None
+    parameter: str
+    value: float | None
+    reasons: tuple[str, ...]
+    doubts: tuple[str, ...]
+    relax: tuple[Relaxation, ...]
+    seeds: int
+    agreeing: int
+    alternative: str = ""
+
+    @property
+    def stable(self) -> bool:
+        """Whether each seed alone would recommend the same."""
+        return self.protocol is not None and self.agreeing == self.seeds
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "protocol": self.protocol, "parameter": self.parameter, "value": self.value,
+            "reasons": list(self.reasons), "doubts": list(self.doubts),
+            "relax": [{"protocol": each.protocol, "to": dict(each.to), "why": each.why} for each in self.relax],
+            "seeds": self.seeds, "agreeing": self.agreeing, "alternative": self.alternative,
+        }  # fmt: skip
+
+
+Utilities = Mapping[str, Mapping[int, float]]
+"""Of each protocol, the utility by seed."""
+
+
+def recommended(
+    rows: Sequence[Row],
+    utilities: Utilities,
+    calibrated: Sequence[Calibrated],
+    promises: Promises,
+    remarks: Sequence[str],
+) -> Recommendation:
+    """Choose among the rows that fit, marked by ``front.marked``.  ``remarks``: further doubts, of all protocols.
+
+    Of the protocols whose utility differs from the best one's by no more than its error bar, the one is taken whose
+    worst party learns least; then the one that sends fewer bytes.
+    """
+    fit = [row for row in rows if row["status"] in (FRONT, DOMINATED)]
+    useful = [row for row in fit if _useful(row)]
+    missing = _missing(rows)
+    if not useful:
+        return _nothing(fit, rows, calibrated, promises, (*missing, *remarks))
+    tied = alike(useful, utilities)
+    taken = min(tied, key=_order)
+    whole, agreeing = _stability(useful, utilities, str(taken["protocol"]))
+    doubts = [
+        *_of_utility(taken, useful, tied),
+        *_of_stability(whole, agreeing),
+        *_of_privacy(taken, promises),
+        *_of_attack(taken),
+        *([str(taken["note"])] if taken.get("note") else []),
+        *missing,
+        *remarks,
+    ]
+    reasons = _reasons(taken, useful, tied, promises)
+    return Recommendation(
+        str(taken["protocol"]), str(taken["parameter"]), taken["value"], tuple(reasons), tuple(doubts), (), whole,
+        agreeing, _alternative(taken, useful),
+    )  # fmt: skip
+
+
+def alike(rows: Sequence[Row], utilities: Utilities) -> list[Row]:
+    """Return the rows whose utility is the best, or differs from the best one's by no more than the error bar.
+
+    The error bar is of the difference, seed by seed, as all have the same test rows.  Of one seed there is none, and
+    then only the best is returned.
+    """
+    best = max(rows, key=lambda row: float(row["utility"]))
+    return [
+        row for row in rows if row is best or _gap(best, row, utilities)[0] <= _gap(best, row, utilities)[1]
+    ]
+
+
+def _gap(best: Row, other: Row, utilities: Utilities) -> tuple[float, float]:
+    """Return how much better one row is in the mean over the seeds that both have, and the error bar of that."""
+    mine, its = utilities[str(best["protocol"])], utilities[str(other["protocol"])]
+    mean, half = interval([mine[seed] - its[seed] for seed in mine if seed in its])
+    return mean, -math.inf if math.isnan(half) else half
+
+
+def _order(row: Row) -> tuple[float, float]:
+    """Return what decides between protocols of like utility; of equals the catalogue's first is taken."""
+    worst, nbytes = row.get(WORST_PARTY), row.get(COSTS[0])
+    return math.inf if worst is None else float(f"{worst:.3g}"), 0.0 if nbytes is None else float(
+        f"{nbytes:.3g}"
+    )
+
+
+def _useful(row: Row) -> bool:
+    """Whether a row surely learns more than always guessing the most frequent label does."""
+    constant, half = row.get("utility[constant]"), row.get("utility_error") or 0.0
+    return constant is None or row["utility"] - half > constant
+
+
+def _stability(rows: Sequence[Row], utilities: Utilities, taken: str) -> tuple[int, int]:
+    """Return how many seeds all rows have, and how many of them alone would take the same protocol.
+
+    A seed alone has no error bar: that of the mean over seeds says what is alike, times the root of their number.
+    """
+    common = sorted(set.intersection(*(set(utilities[str(row["protocol"])]) for row in rows)))
+    agreeing = 0
+    for seed in common:
+        best = max(rows, key=lambda row: utilities[str(row["protocol"])][seed])
+        top = utilities[str(best["protocol"])][seed]
+        tied = []
+        for row in rows:
+            _, half = _gap(best, row, utilities)
+            within = half * math.sqrt(len(common)) if math.isfinite(half) else 0.0
+            if row is best or top - utilities[str(row["protocol"])][seed] <= within:
+                tied.append(row)
+        agreeing += str(min(tied, key=_order)["protocol"]) == taken
+    return len(common), agreeing
+
+
+def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: Promises) -> list[str]:
+    told = (
+        [f"{taken['parameter']} = {taken['value']:.6g} keeps {promises.told()}"] if taken["parameter"] else []
+    )
+    best = max(useful, key=lambda row: float(row["utility"]))
+    shown = _percent(taken)
+    if len(useful) == 1:
+        told.append(f"it alone fits and learns more than guessing does: {shown}")
+    elif taken is best:
+        told.append(f"it has the best utility, {shown}, of {counted(len(useful), 'protocol')} that fit")
+    else:
+        told.append(
+            f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
+        )
+    others = [str(row["protocol"]) for row in tied if row is not taken]
+    if others:
+        worst, who = taken.get(WORST_PARTY), taken.get("worst_party")
+        told.append(
+            f"of the {len(tied)} that do alike ({', '.join([str(taken['protocol']), *others])}) its worst party, "
+            f"{who}, learns least, ε = {worst:.4g}, and among equals it sends fewest bytes"
+        )
+    if taken.get("bytes[a user]") is not None:
+        told.append(
+            f"a user sends and receives {taken['bytes[a user]']:,.0f} bytes in {taken['messages[a user]']:.3g} messages"
+        )
+    if taken.get("trust"):
+        told.append(f"trust needed: {taken['trust']}")
+    return told
+
+
+def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[str]:
+    found = []
+    others = [row for row in tied if row is not taken]
+    if others:
+        names = ", ".join(str(row["protocol"]) for row in others)
+        found.append(f"its difference in utility from {names} is smaller than the error bars")
+    tests, utility = taken.get("test_rows"), float(taken["utility"])
+    rest = [row for row in useful if row is not taken and row not in others]
+    if tests and rest:
+        error = 1.96 * math.sqrt(2 * utility * (1 - utility) / tests)
+        near = [str(row["protocol"]) for row in rest if abs(utility - row["utility"]) < error]
+        if near:
+            found.append(
+                f"other {tests:,} test rows could order it and {', '.join(near)} otherwise: the error bars are of the "
+                "protocols' coins alone, on the same test rows"
+            )
+    if taken["seeds"] < 2:
+        found.append("there is one seed only, so no error bar: give --seeds 5")
+    return found
+
+
+def _of_stability(seeds: int, agreeing: int) -> list[str]:
+    if seeds < 2:
+        return []
+    if agreeing == seeds:
+        return []
+    return [f"it is not stable: of {seeds} seeds, each by itself, {agreeing} would recommend the same"]
+
+
+def _of_privacy(taken: Row, promises: Promises) -> list[str]:
+    found, named = [], [each.view.key for each in promises.every]
+    for key in named:
+        basis = taken[f"basis[{key}]"]
+        if basis == "upper":
+            found.append(
+                f"the ε of {key} is an upper bound: the truth may be smaller, and the noise too large"
+            )
+        elif basis == "lower":
+            found.append(f"the ε of {key} is a lower figure; the promise rests on its certified upper end")
+        elif basis != "exact":
+            found.append(f"the ε of {key} is {basis}, not proven")
+    worst, who = taken.get(WORST_PARTY), str(taken.get("worst_party"))
+    if worst is not None and who not in named and worst > _LARGE * promises.target.epsilon:
+        shown = "everything: she is trusted with the labels" if math.isinf(worst) else f"ε = {worst:.4g}"
+        found.append(f"{who} learns {shown}, and no constraint names her")
+    return found
+
+
+def _of_attack(taken: Row) -> list[str]:
+    if taken["attack_basis"] == "refused":
+        return [f"no attack was measured ({taken['attack_why']})"]
+    found = []
+    if taken["attack_basis"] != "exact":
+        ends = f"{100 * taken['advantage_lower']:+.2f} to {100 * taken['advantage_upper']:+.2f} points"
+        found.append(
+            f"the attack is an estimate ({taken['attack_basis']}, {CONFIDENCE:.0%} interval of its advantage {ends}), "
+            "and there may be better ones"
+        )
+    return found
+
+
+def _alternative(taken: Row, useful: Sequence[Row]) -> str:
+    """Return in words the best protocol in which no party learns everything, where one does in the one taken."""
+    worst = taken.get(WORST_PARTY)
+    if worst is None or math.isfinite(worst):
+        return ""
+    safe = [row for row in useful if row.get(WORST_PARTY) is not None and math.isfinite(row[WORST_PARTY])]
+    if not safe:
+        return ""
+    best = max(safe, key=lambda row: float(row["utility"]))
+    return (
+        f"who does not trust {taken['worst_party']} takes {best['protocol']} ({best['parameter']} = "
+        f"{best['value']:.6g}): {_percent(best)}, and {best['worst_party']} learns most, ε = {best[WORST_PARTY]:.4g}"
+    )
+
+
+def _missing(rows: Sequence[Row]) -> list[str]:
+    found = []
+    for status, what in ((LEFT_OUT, "there was no time for"), (FAILED, "these failed:")):
+        names = [str(row["protocol"]) for row in rows if row["status"] == status]
+        found += [f"{what} {', '.join(names)}"] if names else []
+    return found
+
+
+def _nothing(
+    fit: Sequence[Row],
+    rows: Sequence[Row],
+    calibrated: Sequence[Calibrated],
+    promises: Promises,
+    doubts: Sequence[str],
+) -> Recommendation:
+    """Say that nothing is recommended, and what to relax, the least first."""
+    before = {each.view.key: each.epsilon for each in promises.every}
+
+    def factor(each: Relaxation) -> float:
+        return max(
+            (value / before[key] if before[key] else math.inf for key, value in each.to.items()), default=1.0
+        )
+
+    found = [
+        Relaxation(each.job.candidate.name, each.fitted.relax, each.fitted.why)
+        for each in calibrated
+        if each.fitted is not None and each.fitted.why and each.fitted.relax
+    ]
+    found.sort(key=lambda each: (factor(each), each.protocol))
+    if fit:
+        reasons = [_of_no_use(fit)]
+    elif any(row.get("value") is not None or row["status"] == LEFT_OUT for row in rows):
+        reasons = ["of no protocol that fits is there a run from which anything was learned"]
+    else:
+        reasons = [f"nothing fits: no protocol keeps {promises.told()}"]
+    return Recommendation(None, "", None, tuple(reasons), tuple(doubts), tuple(found[:_MOST_RELAXED]), 0, 0)
+
+
+def _of_no_use(fit: Sequence[Row]) -> str:
+    best = max(fit, key=lambda row: float(row["utility"]))
+    bound = {str(row["bound_by"]) for row in fit if row["bound_by"]}
+    guessing = f"{100 * best['utility[constant]']:.2f} %"
+    return (
+        f"nothing that fits learns more than always guessing the most frequent label does ({guessing}): the best is "
+        f"{best['protocol']} with {_percent(best)}; allow {' or '.join(sorted(bound))} more"
+    )
+
+
+def _percent(row: Row) -> str:
+    half = row.get("utility_error")
+    return f"{100 * row['utility']:.2f}" + ("" if half is None else f" ± {100 * half:.2f}") + " %"

@@ -1,0 +1,81 @@
+"""The runs of a comparison: one sweep of every protocol that fits, over seeds, and one at other epsilons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p2p_sim.comparison.calibrations import Calibrated
+from p2p_sim.comparison.question import People, Question
+from p2p_sim.core.protocol import Protocol
+
+ATTACKED = 1
+"""Seeds whose runs are attacked too: an attack's interval is of users, of whom one run has many."""
+
+PICTURED = 2
+"""Seeds of the runs at other epsilons."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep, as ``p2p_sim.sweep`` takes it, and of which calibration each of its runs is."""
+
+    grid: dict[str, Any]
+    of: list[Calibrated]
+
+
+def planned(
+    question: Question, people: People, calibrated: Sequence[Calibrated], seeds: Sequence[int], attacked: int
+) -> Plan:
+    """Plan a sweep: seed by seed, and for each the protocols that send little before those that send much.
+
+    ``attacked``: how many of the first seeds have their runs attacked and costed.
+    """
+    order = sorted(calibrated, key=lambda each: each.messages)
+    graphs = list(dict.fromkeys(each.job.candidate.graph for each in order))
+    blocks: list[dict[str, Any]] = []
+    of: list[Calibrated] = []
+    for number, seed in enumerate(seeds):
+        for graph in graphs:
+            block: dict[str, Any] = {"seed": [seed]}
+            if graph is not None:
+                block["graph"] = graph
+            if number < attacked:
+                block |= _looked_at(question, people)
+            own = [each for each in order if each.job.candidate.graph == graph]
+            for view, those in _by_view(question, own, number < attacked).items():
+                attack = {"attack": view} if view else {}
+                blocks.append({**block, **attack, "protocol": [protocol_of(each) for each in those]})
+                of += those
+    common = {**question.people, **people.among, "views": [], "delta": question.promises.delta}
+    if "data" in question.people:
+        common["split_seed"] = question.seeds[0]
+    return Plan({**common, "grid": blocks}, of)
+
+
+def protocol_of(each: Calibrated) -> Protocol:
+    """Return the protocol with the value that was found."""
+    assert each.fitted is not None
+    return each.job.candidate.made(each.fitted.value)
+
+
+def _looked_at(question: Question, people: People) -> dict[str, Any]:
+    found: dict[str, Any] = {"costs": True}
+    if people.labels.features == 0:
+        found["eta"] = "prior"
+    elif "users" in question.people:
+        found["eta"] = "true"
+    return found
+
+
+def _by_view(
+    question: Question, calibrated: Sequence[Calibrated], attacked: bool
+) -> dict[str, list[Calibrated]]:
+    """Return calibrations by how their protocols call the target's view, which is attacked; empty: it is not."""
+    groups: dict[str, list[Calibrated]] = {}
+    for each in calibrated:
+        row = question.promises.target.view.row(each.job.candidate.kind) if attacked else None
+        name = "" if row is None or row.users != "curious" else row.name
+        groups.setdefault(name, []).append(each)
+    return groups

@@ -1,0 +1,204 @@
+"""The table of a comparison: a row for each protocol, from what was calibrated, run, attacked and costed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p2p_sim.comparison.calibrations import Calibrated
+from p2p_sim.comparison.candidates import Inapplicable
+from p2p_sim.comparison.promises import Promises
+from p2p_sim.privacy.table_rows import rows as privacy_rows
+from p2p_sim.report.mechanism_list import said
+from p2p_sim.sweep.summary import interval
+from p2p_sim.sweep.table import FAILED, LEFT_OUT, MADE
+
+FITS, FRONT, DOMINATED = "fits", "front", "dominated"
+FITS_NOT, NOT_APPLICABLE = "does not fit", "does not apply"
+"""Values of ``status``; of a protocol that fits, "front" or "dominated" once it is held against the others."""
+
+WORST_PARTY = "epsilon_nats[worst party]"
+"""The column of what the party learns who learns most by herself."""
+
+BASIS = {
+    "utility": "measured on the test rows: the mean over seeds, ± its 95 % interval by Student's t",
+    "utility[true]": "measured on the test rows, of a model trained on the true labels",
+    "utility[constant]": "measured on the test rows, of always guessing the most frequent label",
+    "epsilon_nats": "accounted for all users at the calibrated parameter; basis[VIEW] says how sure",
+    "advantage": "measured in the run of the first seed; attack_basis says how, with its 95 % interval",
+    "attack_baseline": "measured in the same run: the share guessed right without any message",
+    "messages[a user]": "counted in the run of the first seed: sent and received, the mean of all users",
+    "bytes[a user]": "counted in the run of the first seed, as they travel: sent and received, the mean of all users",
+    "seconds[network]": "simulated: the critical path over links of 20 ms and 10 Mbit, servers 1 ms and 1 Gbit",
+    "seconds": "simulated as seconds[network], and computing as it was measured on this machine",
+    WORST_PARTY: "the largest ε of a party by herself: of each server, a peer, and a peer who deviates",
+}
+"""On what the figures of each column stand."""
+
+PRIOR = "prior"
+"""The attacker who sees no message."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs of one protocol: rows of the sweep's table, in the order of its seeds."""
+
+    rows: Sequence[Mapping[str, Any]]
+
+    @property
+    def made(self) -> list[Mapping[str, Any]]:
+        """Those that were made."""
+        return [row for row in self.rows if row["status"] == MADE]
+
+    def utilities(self, metric: str) -> tuple[str, dict[int, float]]:
+        """Return which model is the better one in the mean, "released" or "corrected", and its figure by seed."""
+        best, found = "released", dict[int, float]()
+        for which in ("released", "corrected"):
+            own = self.figures(f"{metric}[{which}]")
+            if len(own) == len(self.made) and own and (not found or _mean(own) > _mean(found)):
+                best, found = which, own
+        return best, found
+
+    def figures(self, name: str) -> dict[int, float]:
+        """Return a column by seed, where it is not missing."""
+        found = {int(row["seed"]): row.get(name) for row in self.made}
+        return {
+            seed: float(value) for seed, value in found.items() if value is not None and not _missing(value)
+        }
+
+    def first(self, name: str) -> Any:
+        """Return the value of a column in the first run that has one; None if none has."""
+        known = (row.get(name) for row in self.made)
+        return next((_plain(value) for value in known if value is not None and not _missing(value)), None)
+
+
+def row_of(each: Calibrated, trials: Trials, promises: Promises, metric: str) -> Row:
+    """Return the row of a protocol that was calibrated."""
+    own = each.job.candidate
+    found: Row = {"protocol": own.name, "status": FITS if each.fits else FITS_NOT, "why": each.why}
+    if each.fitted is None:
+        found["status"] = LEFT_OUT if each.left_out else FAILED
+    if each.fits:
+        assert each.fitted is not None
+        found |= {"parameter": own.vary or "", "value": each.fitted.value, "bound_by": each.fitted.bound_by}
+        found |= _privacy(each, promises)
+        found |= _utility(trials, metric)
+        found |= _attack(trials)
+        found |= {
+            name: trials.first(name)
+            for name in ("messages[a user]", "bytes[a user]", "seconds[network]", "seconds")
+        }
+        if not trials.made:
+            statuses = {row["status"] for row in trials.rows}
+            found["status"] = LEFT_OUT if statuses == {LEFT_OUT} else FAILED
+            found["why"] = next((str(row["error"]) for row in trials.rows if row["error"]), "it was not run")
+        elif found["utility"] is None:
+            found["why"] = "no model was trained on what it released"
+    return found | {"trust": said(own.kind, "Assumes")}
+
+
+def row_without(each: Inapplicable) -> Row:
+    """Return the row of a protocol that does not apply."""
+    return {"protocol": each.name, "status": NOT_APPLICABLE, "why": each.why}
+
+
+def frame(found: Iterable[Row]) -> Any:
+    """Return rows as a pandas frame; what a row lacks is missing there."""
+    import pandas
+
+    every = list(found)
+    names = list(dict.fromkeys(name for row in every for name in row))
+    names.sort(key=lambda name: name in ("trust", "why"))  # long texts last
+    return pandas.DataFrame([{name: row.get(name) for name in names} for row in every], columns=names)
+
+
+def views_of(promises: Promises, rows: Sequence[Row]) -> list[str]:
+    """Return the views that a table shows: those of the promises first, then those that most protocols have."""
+    named = [each.view.key for each in promises.every]
+    counts: dict[str, int] = {}
+    for row in rows:
+        for name in row:
+            if name.startswith("epsilon_nats[") and name != WORST_PARTY:
+                key = name[13:-1]
+                counts[key] = counts.get(key, 0) + 1
+    more = [key for key in counts if key not in named]
+    return [*named, *sorted(more, key=lambda key: -counts[key])]
+
+
+def parties_of(each: Calibrated) -> list[str]:
+    """Return the keys of the views of one party by herself: every server, a peer, and a peer who deviates."""
+    found = privacy_rows(each.job.candidate.made())
+    return [
+        row.key for row in found if len(row.coalition.servers) + row.colluders == 1 and not row.coalition.wire
+    ]
+
+
+def _privacy(each: Calibrated, promises: Promises) -> Row:
+    assert each.fitted is not None
+    figures = each.fitted.figures
+    found: Row = {}
+    for key in dict.fromkeys([*(promise.view.key for promise in promises.every), *figures]):
+        one = figures[key]
+        found[f"epsilon_nats[{key}]"] = one["epsilon"]
+        found[f"epsilon_upper[{key}]"] = one["upper"]
+        found[f"basis[{key}]"] = one["basis"]
+    parties = [key for key in parties_of(each) if key in figures and not math.isnan(figures[key]["epsilon"])]
+    worst = max(parties, key=lambda key: float(figures[key]["upper"]), default="")
+    return found | {
+        "worst_party": worst,
+        WORST_PARTY: figures[worst]["upper"] if worst else None,
+        "basis[worst party]": figures[worst]["basis"] if worst else "refused",
+    }
+
+
+def _utility(trials: Trials, metric: str) -> Row:
+    which, by_seed = trials.utilities(metric)
+    mean, half = interval(list(by_seed.values()))
+    note = trials.first("note")
+    return {
+        "metric": metric, "utility": _known(mean), "utility_error": _known(half),
+        "utility_of": which if by_seed else "", "seeds": len(by_seed),
+        "utility[true]": _known(interval(list(trials.figures(f"{metric}[true]").values()))[0]),
+        "utility[constant]": _known(interval(list(trials.figures(f"{metric}[constant]").values()))[0]),
+        "test_rows": trials.first("test_rows"), "note": note or "",
+    }  # fmt: skip
+
+
+def _attack(trials: Trials) -> Row:
+    """Return the figures of the attacker with the largest advantage, of those who look at messages at all."""
+    names = {name[10:-1] for row in trials.made for name in row if name.startswith("advantage[")} - {PRIOR}
+    known = {name: value for name in names if (value := trials.first(f"advantage[{name}]")) is not None}
+    why = trials.first("attack_why") or ""
+    if not known:
+        return {"attacker": "", "attack_basis": "refused", "attack_why": why or "no run was attacked"}
+    best = max(sorted(known), key=lambda name: float(known[name]))
+    return {
+        "attacker": best, "advantage": known[best],
+        "advantage_lower": trials.first(f"advantage_lower[{best}]"),
+        "advantage_upper": trials.first(f"advantage_upper[{best}]"),
+        "attack_baseline": trials.first(f"attack_baseline[{best}]"),
+        "attack_basis": trials.first(f"advantage_basis[{best}]"),
+        "attack_eta": trials.first("attack_eta_from"), "attack_why": why,
+    }  # fmt: skip
+
+
+def _mean(values: Mapping[int, float]) -> float:
+    return sum(values.values()) / len(values)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _missing(value: Any) -> bool:
+    import pandas
+
+    return bool(pandas.isna(value))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

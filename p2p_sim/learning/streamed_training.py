@@ -1,0 +1,271 @@
+"""Training on what a run released, of users whose features are read in batches: the figures of ``experiment.train``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER
+from p2p_sim.learning.training import evaluation, label_assignment, noise_correction, passes
+from p2p_sim.learning.training.evaluation import Comparison
+from p2p_sim.learning.training.label_stream import LabelStream
+from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
+from p2p_sim.learning.training.metrics import Predicted, constant, measure
+from p2p_sim.learning.training.passes import Examples, Labelled, Look, StreamedBags
+from p2p_sim.learning.training.scratch_examples import ScratchExamples
+from p2p_sim.privacy.registered import label_noise
+from p2p_sim.privacy.registry import LabelNoise
+from p2p_sim.run import Run
+from p2p_sim.rundir.outputs_folder import StoredOutputs
+
+Array = npt.NDArray[Any]
+
+_ROWS = 1 << 20  # rows of an output in memory that are taken at a time
+NOT_IN_BATCHES = (
+    "what was released is no labels of users or clusters, and only these train a model in batches: no model"
+)
+LONG_NOISE = "noise of this form is corrected only where users are in memory: no model is corrected for it"
+
+
+def train(
+    run: Run,
+    examples: Examples,
+    x_test: Array,
+    y_test: Array,
+    model: str,
+    progress: Progress | None = None,
+) -> Comparison | None:
+    """Train on the labels that a run released, and on the true ones, in passes over its users' examples.
+
+    ``x_test`` (m, d), ``y_test`` (m,): rows of people who are in no run.  The result does not depend on how or where
+    the run took place.  None if what was released goes with no features.  Raises InputError for a model that does not
+    learn in batches.
+    """
+    passes.check(model)
+    groups = _Groups.of(run)
+    released = _Released.of(run, groups, examples.labels)
+    if released is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="p2p-training-") as name:
+        folder = Path(name)
+        stream = LabelStream.of(released.pairs(), examples.users, folder)
+        scratch = ScratchExamples(examples, folder, model, progress)
+        job = _Job(scratch, stream, released, groups, x_test, y_test, model)
+        return evaluation.warned(job.compared(run))
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Clusters of users that follow one another: where each begins, (b + 1,), and what it is called, ascending."""
+
+    starts: Array
+    names: Array
+
+    @classmethod
+    def of(cls, run: Run) -> _Groups:
+        """Return the clusters of a run's users, or one of all; raises InputError unless rows are sorted by them."""
+        people = run.population
+        assert people is not None  # who ran just now
+        if not people.divided:
+            return cls(np.array([0, people.users]), np.zeros(1, np.int64))
+        members = people.piece(0, 1).clusters  # of all users
+        assert members is not None
+        if members.order is not None:
+            raise InputError("users are not sorted by cluster: sort them first, to train in batches")
+        names = np.arange(len(members.starts) - 1) if members.labels is None else members.labels
+        return cls(members.starts, names)
+
+    def codes(self, cluster: Array) -> Array:
+        """Return the number of each cluster from its name; raises InputError for one that there is not."""
+        code = np.minimum(np.searchsorted(self.names, cluster), len(self.names) - 1)
+        if not np.array_equal(self.names[code], cluster):
+            raise InputError(
+                "the learner returned clusters that are none of the users': return those of users, cluster=, or leave "
+                "out --model"
+            )
+        return np.asarray(code)
+
+
+@dataclass(frozen=True)
+class _Released:
+    """What the learner returned: labels, and whose they are.
+
+    ``counts`` (b, k): labels of each cluster, which ``pairs`` counts.
+    """
+
+    outputs: Mapping[str, Mapping[str, Array]]
+    whose: str
+    groups: _Groups
+    counts: Array
+
+    @classmethod
+    def of(cls, run: Run, groups: _Groups, labels: int) -> _Released | None:
+        """Return the labels of a run's learner; None if they are no labels of users or clusters."""
+        names = _names_of(run.outputs)
+        kinds = [] if run.source is None else run.source.messages().values()
+        from_users = any((kind.sender, kind.recipient) == (USER, "learner") for kind in kinds)
+        whose = "sender" if "sender" in names and from_users else "cluster"
+        if "y" not in names or whose not in names or "x" in names or not _are_aligned(run.outputs, whose):
+            return None
+        return cls(run.outputs, whose, groups, np.zeros((len(groups.names), labels), np.int64))
+
+    @property
+    def note(self) -> str:
+        """How labels were given to users."""
+        return "" if self.whose == "sender" else label_assignment.NOTE
+
+    def pairs(self) -> Iterator[tuple[Array, Array]]:
+        """Return the users (m,) and the labels (m,) of one part of the output after the other, and count them."""
+        given = np.zeros(len(self.groups.names), np.int64)
+        users = int(self.groups.starts[-1])
+        for columns in _parts_of(self.outputs, self.whose):
+            whose, y = columns[self.whose], columns["y"]
+            if y.dtype.kind not in "bui" or (len(y) and int(y.max()) >= self.counts.shape[1]):
+                raise InputError(
+                    f"the learner returned y of type {y.dtype}, up to {y.max()}: a model needs labels from 0 to "
+                    f"{self.counts.shape[1] - 1}; leave out --model"
+                )
+            if self.whose == "cluster":
+                code = self.groups.codes(whose)
+                np.add.at(self.counts, (code, y.astype(np.int64)), 1)
+                yield self._dealt(code, y, given)
+                continue
+            if len(whose) and (whose.dtype.kind not in "iu" or whose.min() < 0 or whose.max() >= users):
+                raise InputError(
+                    f"the learner returned sender from {whose.min()} to {whose.max()}: a model needs ids from 0 to "
+                    f"{users - 1}; leave out --model"
+                )
+            code = np.searchsorted(self.groups.starts, whose, side="right") - 1
+            np.add.at(self.counts, (code, y.astype(np.int64)), 1)
+            yield whose, y
+
+    def _dealt(self, code: Array, y: Array, given: Array) -> tuple[Array, Array]:
+        """Deal labels to the users of their clusters, as ``label_assignment.assign`` does; ``given``: so far."""
+        order = np.argsort(code, kind="stable")
+        ordered, starts = code[order], self.groups.starts
+        place = given[ordered] + np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        np.add.at(given, code, 1)
+        kept = place < (starts[ordered + 1] - starts[ordered])
+        return (starts[ordered] + place)[kept], y[order][kept]
+
+
+def _names_of(outputs: Mapping[str, Mapping[str, Array]]) -> list[str]:
+    if isinstance(outputs, StoredOutputs):
+        return list(outputs.names.get("learner", ()))
+    return list(outputs.get("learner", {}))
+
+
+def _are_aligned(outputs: Mapping[str, Mapping[str, Array]], whose: str) -> bool:
+    """Whether the learner's ``y`` and ``whose`` have one number a row, and as many rows."""
+    if isinstance(outputs, StoredOutputs):
+        return outputs.aligned("learner", (whose, "y"))
+    whose_column, y = (outputs["learner"][name] for name in (whose, "y"))
+    return whose_column.ndim == y.ndim == 1 and len(whose_column) == len(y)
+
+
+def _parts_of(outputs: Mapping[str, Mapping[str, Array]], whose: str) -> Iterator[Mapping[str, Array]]:
+    if isinstance(outputs, StoredOutputs):
+        yield from outputs.parts("learner", (whose, "y"))
+        return
+    columns = outputs["learner"]
+    for low in range(0, len(columns["y"]), _ROWS):
+        yield {name: columns[name][low : low + _ROWS] for name in (whose, "y")}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Examples, released labels and test rows of one comparison."""
+
+    examples: Examples
+    stream: LabelStream
+    released: _Released
+    groups: _Groups
+    x_test: Array
+    y_test: Array
+    model: str
+
+    def compared(self, run: Run) -> Comparison:
+        """Train all models and measure them."""
+        labels, notes = self.examples.labels, list[str]()
+        released, true = Look.at(self._released, labels), Look.at(self._true, labels)
+        seen = [*true.present, *released.present, int(self.y_test.max(initial=0))]
+        classes = 1 + max(1, *map(int, seen))
+        majority = constant(
+            int(true.counts.argmax()), true.counts[:classes] / self.examples.users, len(self.y_test)
+        )
+        predicted = {
+            "accuracy_private": self._plain(self._released, released, classes, majority, "released", notes),
+            "accuracy_true": self._plain(self._true, true, classes, majority, "true", notes),
+            "baseline": majority,
+        }
+        found = Comparison(
+            accuracy_private=evaluation.accuracy(self.y_test, predicted["accuracy_private"]),
+            accuracy_true=evaluation.accuracy(self.y_test, predicted["accuracy_true"]),
+            baseline=evaluation.accuracy(self.y_test, majority),
+            trained_on=self.stream.count,
+            of=self.examples.users,
+            test_rows=len(self.y_test),
+            model=self.model,
+            note="; ".join(filter(None, [self.released.note, *notes])),
+            metrics={name: measure(self.y_test, each) for name, each in predicted.items()},
+        )
+        noise = None if run.source is None else label_noise(run.source)
+        if noise is None or (noise.whose == "sender" and not noise.randomizes):
+            return found
+        regression, more = self._corrected(noise, released, true)
+        return noise_correction.with_corrected(
+            found, noise, regression, self.x_test, self.y_test, more, len(run.faulty.get("lied", ()))
+        )
+
+    def _plain(
+        self, labelled: Labelled, look: Look, classes: int, majority: Predicted, which: str, notes: list[str]
+    ) -> Predicted:
+        """Train and predict the test rows; labels of one value, or none, give a constant."""
+        if len(look.present) < 2:
+            note, predicted = evaluation.of_one_class(look.counts[:classes], majority, which)
+            notes.append(note)
+            return predicted
+        trained = passes.train(self.model, labelled, look, classes)
+        if not trained.converged:
+            notes.append(f"{self.model} on the {which} labels: did not converge")
+        return trained.predicted(self.x_test)
+
+    def _corrected(
+        self, noise: LabelNoise, released: Look, true: Look
+    ) -> tuple[Regression | None, list[str]]:
+        """Return the model that knows how labels came about, None for none, and notes."""
+        if noise.reports is not None or noise.whose in ("neighbours", "walk"):
+            return None, [LONG_NOISE]
+        if noise.whose == "everybody":
+            return None, [noise_correction.ANYBODY]
+        law = law_of(noise)
+        if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law):
+            return None, [noise_correction.NOTHING_SAID]
+        if not self.stream.count:
+            return None, []
+        if noise.whose == "sender":
+            regression = passes.corrected(self._released, law, released, true.moments)
+            return regression, noise_correction.Fitted(regression).notes(noise)
+        counts = self.released.counts.astype(np.float64)
+        bags = StreamedBags(self.examples, self.groups.starts, counts, true.moments)
+        fitted = noise_correction.fit_bags(bags, law)
+        return fitted.model, fitted.notes(noise)
+
+    def _true(self) -> Iterator[tuple[Array, Array]]:
+        values = np.arange(self.examples.labels)
+        for x, y in self.examples.batches(passes.edges(self.examples)):
+            yield x, (y[:, None] == values).astype(np.int64)
+
+    def _released(self) -> Iterator[tuple[Array, Array]]:
+        cuts, labels = passes.edges(self.examples), self.examples.labels
+        for (x, _), (rows, y) in zip(self.examples.batches(cuts), self.stream.batches(cuts), strict=True):
+            counted = np.bincount(rows * labels + y, minlength=len(x) * labels)
+            yield x, counted.reshape(len(x), labels)

@@ -1,0 +1,168 @@
+"""The summary of a run on one screen: what was learnt, what it cost, who knows what; ``run_summary`` has all of it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from p2p_sim.report import privacy_table, run_summary
+from p2p_sim.report.figure_text import bound_text, bracket_text
+from p2p_sim.report.terminal import nbytes, table
+
+WIDTH = 100
+"""No line is wider, but one whose single word is."""
+
+_INDENT = " " * 12
+_SHOWN = ("balanced_accuracy", "auc", "log_loss")
+_PROVEN = ("exact", "upper")
+_GUESSES = (
+    "right of 100: of 100 labels that are one of two, each as likely, whoever has this view guesses at most so many "
+    "right, δ aside; without it, 50"
+)
+
+
+def as_text(result: Mapping[str, Any]) -> str:
+    """Return a run's document as a screen of text."""
+    entry = run_summary.entry
+    blocks = [
+        [
+            f"{result['protocol']}; {run_summary.how_text(result)}",
+            entry("Parameters", _parameters(result)),
+            *run_summary.setting_lines(result),
+            *run_summary.faults_lines(result),
+        ],
+        _learnt(result),
+        _cost(result),
+        _privacy(result["privacy"]),
+        _guessed(result),
+        [
+            *run_summary.kept_lines(result),
+            entry("More", f"with --verbose, or in one page: p2p-sim report {result['directory']}"),
+        ],
+    ]
+    return "\n\n".join("\n".join(folded(block)) for block in blocks if block) + "\n"
+
+
+def _parameters(result: Mapping[str, Any]) -> str:
+    """Return the parameters that were given, then those that were not."""
+    given, unsaid = list[str](), list[str]()
+    for name, value in result["parameters"].items():
+        place = unsaid if name in result["defaults"] else given
+        place.append(f"{name} = {'none' if value == '' else value}")
+    parts = [", ".join(given), f"by default {', '.join(unsaid)}" if unsaid else ""]
+    return "; ".join(part for part in parts if part) or "none"
+
+
+def folded(lines: Iterable[str]) -> list[str]:
+    """Return lines, wide ones in several, of which the further ones are indented."""
+    found = []
+    for line in (part for each in lines for part in each.split("\n")):
+        found += textwrap.wrap(
+            line, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
+        )
+    return found
+
+
+def _learnt(result: Mapping[str, Any]) -> list[str]:
+    accuracy, rare = result["accuracy"], (result["data"] or {}).get("utility") == "auc"
+    if result.get("regression"):
+        return run_summary.errors_lines(result["regression"])
+    if accuracy is None:
+        return run_summary.released_text(result["released"])
+    metrics = {name: run_summary.METRICS[name] for name in _SHOWN} | (run_summary.WEIGHTED if rare else {})
+    head = [f"What was learnt, by {accuracy['model']}", "test accuracy", *metrics.values()]
+    note = (
+        [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
+    )
+    return [table(head, run_summary.accuracy_rows(accuracy, metrics)), *note]
+
+
+def _cost(result: Mapping[str, Any]) -> list[str]:
+    costs, kinds = result["costs"], result["messages"]
+    names = ("messages_up", "messages_down", "bytes_up", "bytes_down")
+    rows = [
+        [role["role"], role["parties"], *(_each(role, name) for name in names), role["compute_seconds_each"]]
+        for role in costs["roles"]
+    ]
+    head = ["What it cost each", "parties", "sent", "received", "bytes up", "bytes down", "CPU s"]
+    travelled, size = (sum(kind[name] for kind in kinds) for name in ("travelled", "bytes"))
+    links = f"{costs['channel']} (servers {costs['server_channel']})"
+    spent, peak = sum(result["seconds"].values()), result["peak_memory"]["bytes"]
+    memory = "" if peak is None else f", {nbytes(peak)} of memory"
+    return [
+        table(head, rows),
+        run_summary.entry(
+            "In all",
+            f"{travelled:,} messages, {size:,} bytes, {costs['simulated_seconds']:.4g} s simulated at {links}",
+        ),
+        run_summary.entry("Here", f"{spent:.2f} s{memory}"),
+    ]
+
+
+def _each(role: Mapping[str, Any], name: str) -> int | float:
+    """Return the mean over the parties of a role."""
+    mean = role[name] / role["parties"] if role["parties"] else 0
+    return int(mean) if mean == int(mean) else mean
+
+
+def _privacy(shown: Mapping[str, Any]) -> list[str]:
+    """Return what each view learns of one label: ε, its basis, and how many labels it guesses at most."""
+    caution = [f"note: {shown['hidden']}"] if shown.get("hidden") else []
+    head = ["Who knows what of one label", f"ε in nats, δ = {shown['delta']:g}", "basis", "right of 100"]
+    if why := privacy_table.common_refusal(shown["views"]):
+        return [f"{head[0]}: refused for every view: {why}", *caution]
+    rows = [_view(row) for row in shown["views"]]
+    return [_clipped(table(head, rows)), _GUESSES, *_bases(shown["views"], rows), *caution]
+
+
+def _bases(views: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the bases mean that are in the table, but exact ones."""
+    bases = {line[2] for line in rows}
+    means = dict(privacy_table.BASES)
+    if all(privacy_table.pinned(row) for row in views if row["exact"] and row["exact"]["basis"] == "lower"):
+        means["lower"] = "at least this, and nothing above it is possible, to the digits shown"
+    return [f"{basis}: {text}" for basis, text in means.items() if basis in bases]
+
+
+def _view(row: Mapping[str, Any]) -> list[str]:
+    """Return the line of one view; where its own figure is missing, the least that a theorem proves, if one does."""
+    exact = row["exact"]
+    proven = [each for each in row["theorems"] if each["holds"] and each["basis"] in _PROVEN]
+    least = min(proven, key=lambda each: float(each["epsilon"]), default=None)
+    if exact is None and least is None:
+        return [row["view"], "refused" if privacy_table.is_refusal(row) else "-", "-", row["refused"] or "-"]
+    if exact is None:
+        assert least is not None
+        return [row["view"], bound_text(least["epsilon"], "upper"), "upper", _right(float(least["epsilon"]))]
+    ends = [] if least is None else [float(least["epsilon"])]
+    ends += [float(exact["upper"])] if exact["basis"] in _PROVEN or math.isinf(float(exact["lower"])) else []
+    return [row["view"], bracket_text(exact), exact["basis"], _right(min(ends)) if ends else "-"]
+
+
+def _right(epsilon: float) -> str:
+    """Return how many of 100 labels, each one of two with equal chances, are guessed right at most, rounded up.
+
+    *Source:* the best test of two laws of which each is at most exp(epsilon) times the other is right with probability
+    exp(epsilon) / (1 + exp(epsilon)) at most (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+    """
+    return f"{math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10:g}"
+
+
+def _clipped(text: str) -> str:
+    """Return a table whose wide lines end early, with three dots: their texts are reasons, which --verbose has."""
+    return "\n".join(
+        line if len(line) <= WIDTH else line[: WIDTH - 4].rpartition(" ")[0] + " ..."
+        for line in text.split("\n")
+    )
+
+
+def _guessed(result: Mapping[str, Any]) -> list[str]:
+    """Return in sentences what attackers guess, where an attack was asked for."""
+    if "label_inference" not in result:
+        return []
+    from p2p_sim.report import attack_table
+
+    lines: list[Sequence[str]] = [attack_table.said(each) for each in result["label_inference"]]
+    return [line for each in lines for line in each]

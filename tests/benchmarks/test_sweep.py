@@ -1,0 +1,29 @@
+"""The benchmark of sweeps: what it would run; it runs by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import sweep
+from p2p_sim import InputError
+from p2p_sim.sweep import grids
+
+
+def test_the_grid_has_as_many_runs_as_are_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(sweep._grid(20))
+    assert grids.read(file).count == 200
+
+
+@pytest.mark.parametrize(
+    ("runs", "cases", "repeat"), [(15, ("digits",), 1), (0, ("digits",), 1), (10, ("no",), 1), (10, (), 0)]
+)
+def test_bad_arguments_are_refused(runs: int, cases: tuple[str, ...], repeat: int) -> None:
+    with pytest.raises(InputError):
+        sweep.main(runs, cases, repeat)
+
+
+def test_runs_alone_are_measured() -> None:
+    assert sweep._alone(1) > 0

@@ -1,0 +1,407 @@
+"""Models that learn from files in batches: the figures and weights of those that are trained in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+import p2p_sim
+from p2p_sim import InputError, Population, parquet_users
+from p2p_sim.learning import experiment
+from p2p_sim.learning.data import stored_examples
+from p2p_sim.learning.training import label_stream, noise_correction, passes
+from p2p_sim.learning.training.label_stream import LabelStream
+from p2p_sim.learning.training.losses import Bags, channel, match
+from p2p_sim.learning.training.passes import Look, Moments, StreamedBags
+from p2p_sim.learning.training.scratch_examples import ScratchExamples
+from p2p_sim.rundir import parquet_columns
+from p2p_sim.rundir.outputs_folder import StoredOutputs
+from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer, RandomizedResponse
+
+Array = np.ndarray[Any, Any]
+LABELS, TIGHT = 3, 1e-9
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Examples in arrays, which count how often they are read."""
+
+    x: Array
+    y: Array
+    labels: int
+
+    @property
+    def users(self) -> int:
+        return len(self.y)
+
+    @property
+    def width(self) -> int:
+        return int(self.x.shape[1])
+
+    def batches(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
+        for low, high in itertools.pairwise(edges):
+            yield self.x[low:high], self.y[low:high]
+
+
+def drawn(users: int, labels: int = LABELS, clusters: int = 30, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Features, labels that follow from them, and ascending clusters whose features differ."""
+    rng = np.random.default_rng(seed)
+    cluster = np.sort(rng.integers(0, clusters, users))
+    x = rng.normal(size=(users, 4)) + np.random.default_rng(9).normal(size=(clusters, 4))[cluster]
+    scores = x @ np.random.default_rng(8).normal(size=(4, labels)) * 1.5 + rng.gumbel(size=(users, labels))
+    return x * [1, 5, 0.2, 1] + [0, 100, 0, -3], scores.argmax(axis=1).astype(np.uint8), cluster
+
+
+def examples(users: int = 1500, labels: int = LABELS) -> tuple[InMemory, Array]:
+    x, y, cluster = drawn(users, labels)
+    return InMemory(x, y, labels), cluster
+
+
+def written(folder: Path, x: Array, y: Array, cluster: Array, cuts: tuple[int, ...] = (700,)) -> Path:
+    edges = [0, *cuts, len(y)]
+    for number, (low, high) in enumerate(itertools.pairwise(edges)):
+        columns = {"y": y[low:high], "site": cluster[low:high]}
+        columns |= {f"f{i}": column[low:high] for i, column in enumerate(x.T)}
+        parquet_columns.write(folder / f"{number}.parquet", columns)
+    return folder
+
+
+def labelled(given: passes.Examples, often: Array) -> passes.Labelled:
+    """Passes over rows with ``often`` (n, k) labels of each value."""
+
+    def one() -> Iterator[tuple[Array, Array]]:
+        cuts = passes.edges(given)
+        for (x, _), low in zip(given.batches(cuts), cuts, strict=False):
+            yield x, often[low : low + len(x)]
+
+    return one
+
+
+def test_files_hold_the_rows_however_they_are_divided(tmp_path: Path) -> None:
+    given, cluster = examples()
+    said = []
+    for name, cuts in (("one", ()), ("many", (1, 2, 700, 701))):
+        place = str(written(tmp_path / name, given.x, given.y, cluster, cuts))
+        stored = stored_examples.of_users(place, cluster="site", labels=LABELS)
+        assert (stored.users, stored.features) == (1500, ("f0", "f1", "f2", "f3"))
+        for edges in ([0, 1500], [0, 1, 3, 699, 1500]):
+            for (x, y), (mine, labels) in zip(given.batches(edges), stored.batches(edges), strict=True):
+                assert np.array_equal(x, mine)
+                assert np.array_equal(y, labels)
+        one = labelled(stored, np.eye(LABELS, dtype=np.int64)[given.y])
+        trained = passes.train("logistic-regression", one, Look.at(one, LABELS), LABELS)
+        said.append(trained.predicted(given.x).probabilities)
+    assert np.array_equal(*said)  # bit by bit
+    x, y = stored.spread(100)
+    assert np.array_equal(x, given.x[::15])
+    assert np.array_equal(y, given.y[::15])
+
+
+def test_wide_rows_come_in_smaller_batches() -> None:
+    wide = InMemory(np.zeros((9000, 500)), np.zeros(9000, np.uint8), 2)
+    assert passes.edges(wide) == [0, 4194, 8388, 9000]  # 16 MiB each
+
+
+def test_labels_of_users_in_any_order_come_by_user(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(label_stream, "_FEW", 7)
+    monkeypatch.setattr(label_stream, "_MOST", 9)
+    monkeypatch.setattr(label_stream, "_READ", 5)
+    rng = np.random.default_rng(3)
+    user, y = rng.integers(0, 200, 500), rng.integers(0, 256, 500)
+    stream = LabelStream.of(
+        [(user[:90], y[:90]), (user[90:90], y[90:90]), (user[90:], y[90:])], 200, tmp_path
+    )
+    order = np.argsort(user, kind="stable")  # labels of a user stay in the order in which they came
+    edges = [0, 1, 60, 61, 200]
+    parts = list(stream.batches(edges))
+    found = np.concatenate([rows + low for (rows, _), low in zip(parts, edges, strict=False)])
+    assert np.array_equal(found, user[order])
+    assert np.array_equal(np.concatenate([labels for _, labels in parts]), y[order])
+    nothing = LabelStream.of([], 200, tmp_path)
+    assert [len(rows) for rows, _ in nothing.batches(edges)] == [0, 0, 0, 0]
+
+
+def test_stored_outputs_come_a_part_after_the_other(tmp_path: Path) -> None:
+    sender, y = np.arange(7, dtype=np.int32), np.arange(7) % 2 == 0
+    for site, (low, high) in enumerate(((0, 3), (3, 3), (3, 7))):
+        parquet_columns.write_part(tmp_path, "learner", site, {"sender": sender[low:high], "y": y[low:high]})
+    stored = StoredOutputs(tmp_path, {"learner": ["sender", "y"]})
+    assert stored.aligned("learner", ["sender", "y"])
+    parts = list(stored.parts("learner", ["sender", "y"]))
+    assert np.array_equal(np.concatenate([part["sender"] for part in parts]), sender)
+    assert np.array_equal(np.concatenate([part["y"] for part in parts]), y)
+    parquet_columns.write_part(tmp_path, "other", 0, {"sender": sender, "y": y[:3]})
+    parquet_columns.write_part(tmp_path, "vectors", 0, {"sender": sender, "y": np.zeros((7, 2), np.bool_)})
+    assert not StoredOutputs(tmp_path, {}).aligned("other", ["sender", "y"])
+    assert not StoredOutputs(tmp_path, {}).aligned("vectors", ["sender", "y"])
+
+
+def test_moments_are_those_of_all_rows_at_once() -> None:
+    given, _ = examples()
+    x, often = given.x.copy(), np.random.default_rng(1).integers(0, 3, 1500)
+    x[:, 2] = 0.1  # never changes, though its computed variance may not be 0
+    found = Moments()
+    for low in range(0, 1500, 40):
+        found.add(x[low : low + 40], often[low : low + 40].astype(float))
+    repeated = np.repeat(x, often, axis=0)
+    assert np.allclose(found.mean, repeated.mean(axis=0), rtol=1e-12)
+    assert np.allclose(found.scale[[0, 1, 3]], repeated.std(axis=0)[[0, 1, 3]], rtol=1e-12)
+    assert found.scale[2] == 1.0
+
+
+@pytest.mark.parametrize("labels", [2, LABELS])
+def test_the_logistic_regression_is_that_of_scikit_learn(labels: int, monkeypatch: Any) -> None:
+    given, _ = examples(labels=labels)
+    often = np.eye(labels, dtype=np.int64)[given.y]
+    often[::7] = 0  # no label was released
+    often[::11, 1] += 2  # several
+    rows, values = np.nonzero(often)
+    repeated = np.repeat(rows, often[rows, values])
+    x, y = given.x[repeated], np.repeat(values, often[rows, values])
+    scaled = (x - x.mean(axis=0)) / x.std(axis=0)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(scaled, y)
+    one, found = labelled(given, often), []
+    for batch, tolerance in ((1500, 1e-10), (1500, 1e-4), (64, 1e-4)):
+        monkeypatch.setattr(passes, "BATCH", batch)
+        trained = passes.train("logistic-regression", one, Look.at(one, labels), labels, tolerance)
+        found.append(trained.predicted(given.x).probabilities)
+        assert trained.converged
+    mine = theirs.predict_proba((given.x - x.mean(axis=0)) / x.std(axis=0))
+    assert np.allclose(found[0], mine, rtol=0, atol=1e-6)
+    assert np.allclose(found[1], found[2], rtol=0, atol=TIGHT)
+
+
+def test_a_value_that_was_never_released_has_no_probability() -> None:
+    given, _ = examples()
+    often = np.eye(LABELS, dtype=np.int64)[given.y]
+    often[:, 1] = 0
+    one = labelled(given, often)
+    said = passes.train("logistic-regression", one, Look.at(one, LABELS), LABELS).predicted(given.x)
+    assert said.probabilities is not None
+    assert not said.probabilities[:, 1].any()
+    assert set(said.y) == {0, 2}
+
+
+def test_other_models_learn_a_batch_after_the_other(monkeypatch: Any) -> None:
+    monkeypatch.setattr(passes, "BATCH", 400)
+    given, _ = examples()
+    one = labelled(given, np.eye(LABELS, dtype=np.int64)[given.y])
+    mine = passes.train("sgd", one, Look.at(one, LABELS), LABELS).predicted(given.x)
+    scaled = (given.x - given.x.mean(axis=0)) / given.x.std(axis=0)
+    theirs = SGDClassifier(random_state=0)
+    for low in range(0, 1500, 400):
+        theirs.partial_fit(scaled[low : low + 400], given.y[low : low + 400], classes=np.arange(LABELS))
+    assert np.array_equal(mine.y, theirs.predict(scaled))
+    with pytest.raises(InputError, match="'random-forest' needs all rows in memory"):
+        passes.check("random-forest")
+
+
+@pytest.mark.parametrize("batch", [1500, 200, 10])  # of the last, every cluster is cut
+def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(passes, "BATCH", batch)
+    given, cluster = examples()
+    rng = np.random.default_rng(4)
+    counts = np.zeros((30, LABELS))
+    np.add.at(counts, (cluster, (given.y + rng.integers(0, 2, 1500)) % LABELS), 1.0)
+    law, everybody = channel(LABELS, 0.2), Moments()
+    everybody.add(given.x)
+    starts = np.searchsorted(cluster, np.arange(31))
+    bags = StreamedBags(given, starts, counts, everybody)
+    here, there = Bags(cluster, counts), noise_correction._InMemory(given.x, Bags(cluster, counts))
+    weights = rng.uniform(0.2, 1, 30)
+    for mine, theirs in (
+        (bags.match(law), match(given.x, here, law)),
+        (bags.match(law, weights), match(given.x, here, law, weights)),
+        (noise_correction.fit_bags(bags, law).model, noise_correction.fit_bags(there, law).model),
+    ):
+        assert np.allclose(mine.weights, theirs.weights, rtol=0, atol=TIGHT)
+        assert np.allclose(bags.means(mine), there.means(theirs), rtol=0, atol=TIGHT)
+    assert bags.rank() == there.rank()
+    often = np.eye(LABELS, dtype=np.int64)[given.y] * (rng.random(1500) < 0.7)[:, None]
+    one = labelled(given, often)
+    mine = passes.corrected(one, law, Look.at(one, LABELS), everybody)
+    theirs = match(given.x, Bags(np.arange(1500), often.astype(float)), law)
+    assert np.allclose(mine.weights, theirs.weights, rtol=0, atol=TIGHT)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_examples_are_decoded_once_where_there_is_room(room: bool, tmp_path: Path, monkeypatch: Any) -> None:
+    given, _ = examples()
+    read: list[list[int]] = []
+    original = InMemory.batches
+    monkeypatch.setattr(InMemory, "batches", lambda self, edges: read.append(edges) or original(self, edges))
+    if not room:
+        monkeypatch.setattr("p2p_sim.learning.training.scratch_examples._ROOM", 1e18)
+    told: list[tuple[str, int, int]] = []
+    scratch = ScratchExamples(given, tmp_path, "sgd", lambda *each: told.append(each))
+    for edges in ([0, 700, 1500], [0, 3, 1500]):
+        parts = list(scratch.batches(edges))
+        assert np.array_equal(np.concatenate([x for x, _ in parts]), given.x)
+        assert np.array_equal(np.concatenate([y for _, y in parts]), given.y)
+    assert len(read) == (1 if room else 2)
+    assert told[0] == ("training sgd, pass 1", 0, 1500)
+    assert told[-1] == ("training sgd, pass 2", 3, 1500)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "faults"),
+    [
+        (PeerToPeer(0.1, 0.6), None),
+        (RandomizedResponse(1.5), ["drop=0.2", "duplicate=0.1"]),
+        (EncryptedShuffle(2.0), ["loss=0.1"]),
+    ],
+    ids=repr,
+)
+def test_the_figures_are_those_of_users_in_memory(protocol: Any, faults: Any, tmp_path: Path) -> None:
+    x, y, cluster = drawn(3000, 2)
+    test = drawn(800, 2, seed=5)
+    place = str(written(tmp_path / "users", x, y, cluster))
+    apart = parquet_users.population(place, cluster="site")
+    users = stored_examples.of_users(place, cluster="site")
+    tests = stored_examples.of_test(str(written(tmp_path / "test", *test, cuts=())), users)
+    how: dict[str, Any] = {"seed": 3, "faults": faults}
+    there = experiment.among(protocol, apart, place, examples=users, test=tests, **how)
+    whole = Population.from_arrays(y=y, x=x, cluster=cluster)
+    here = p2p_sim.run(protocol, whole, **how)
+    here.notes["released"] = experiment.released(here)
+    rows = np.arange(len(y))
+    comparison = experiment.train(here, experiment.Examples(whole, test[0], test[1], rows, {}))
+    assert there.digest == here.digest
+    assert comparison is not None
+    found = there.notes["accuracy"]
+    assert (found["trained_on"], found["note"]) == (comparison.trained_on, comparison.note)
+    assert found["correction"] == comparison.correction
+    # scikit-learn ends at the same tolerance, not at the same place
+    for key in ("accuracy_private", "accuracy_true", "baseline"):
+        assert found[key] == pytest.approx(getattr(comparison, key), abs=2 / 800)
+    assert found["accuracy_corrected"] == comparison.accuracy_corrected
+    assert found["metrics"]["accuracy_corrected"]["log_loss"] == pytest.approx(
+        comparison.metrics["accuracy_corrected"]["log_loss"], abs=TIGHT
+    )
+    assert there.notes["data"]["test_rows"] == 800
+
+
+def test_what_goes_with_no_batch_is_said(tmp_path: Path) -> None:
+    x, y, cluster = drawn(400, 2, clusters=1)
+    place = str(written(tmp_path / "users", x, y, cluster, ()))
+    users = stored_examples.of_users(place, cluster="site")
+    tests = stored_examples.of_test(str(written(tmp_path / "test", x[:50], y[:50], cluster[:50], ())), users)
+    run = experiment.among(
+        NetworkShuffle(1.0, 3),
+        parquet_users.population(place),
+        place,
+        examples=users,
+        test=tests,
+        graph="regular:6",
+        seed=1,
+    )
+    assert "corrected only where users are in memory" in run.notes["accuracy"]["note"]
+    from protocols import LabelProportions
+
+    run = experiment.among(
+        LabelProportions(20), parquet_users.population(place), place, examples=users, test=tests, seed=1
+    )
+    assert run.notes["accuracy"] is None
+    assert "no labels of users or clusters" in run.notes["released"]["untrained"]
+
+
+def test_files_without_fitting_features_are_refused(tmp_path: Path) -> None:
+    x, y, cluster = drawn(400, 2)
+    place = written(tmp_path / "users", x, y, cluster, (200,))
+
+    def part(number: int, **columns: Any) -> None:
+        """Write a part again, with other columns; None: without one."""
+        rows = slice(200 * number, 200 * number + 200)
+        all_of_them: dict[str, Any] = {
+            "y": y[rows],
+            "site": cluster[rows],
+            "f0": x[rows, 0],
+            "f1": x[rows, 1],
+        }
+        kept = {name: column for name, column in (all_of_them | columns).items() if column is not None}
+        parquet_columns.write(place / f"{number}.parquet", kept)
+
+    def refused(match: str, **how: Any) -> None:
+        with pytest.raises(InputError, match=match):
+            list(stored_examples.of_users(str(place), cluster="site", **how).batches([0, 400]))
+
+    part(0)
+    part(1, f1=None)
+    refused(r"1\.parquet' has no column 'f1'; it has y, site, f0")
+    part(1, f1=x[:200, 1].astype(np.float32))
+    refused(r"column 'f1' of .*1\.parquet' has the type float, and elsewhere double: write all files with")
+    part(1, f1=np.array(["a"] * 200))
+    refused(r"column 'f1' of .* has the type string: features are numbers; encode it first, or leave it out")
+    part(1, y=x[:200, 1])
+    refused(r"column 'y' of .*1\.parquet' has the type double: needed are bool or integers")
+    part(1, y=np.full(200, 7))
+    refused(r"holds labels from 7 to 7: those of the protocol are integers from 0 to 1")
+    part(1, f1=np.where(np.arange(200) == 5, np.nan, 1.0))
+    refused(r"column 'f1' of .* is nan in row 205 of all")
+    part(0, f1=np.arange(200) + 2**60)
+    part(1, f1=np.arange(200))
+    refused("whole numbers beyond 2\\^53")
+    part(0)
+    part(1)
+    refused("--drop f9: .* has no such column; it has y, site, f0, f1", drop=["f9"])
+    refused("--drop y: it is the column of labels", drop=["y"])
+    refused("has no column of features beside 'y'", drop=["f0", "f1"])
+    users = stored_examples.of_users(str(place), cluster="site")
+    with pytest.raises(InputError, match="are the users themselves"):
+        stored_examples.of_test(f"{place}", users)
+    other = tmp_path / "other.parquet"
+    parquet_columns.write(other, {"y": y[:10], "f0": x[:10, 0]})
+    with pytest.raises(InputError, match=r"other\.parquet' has no column 'f1'"):
+        stored_examples.of_test(str(other), users)
+
+
+def test_a_label_among_the_features_is_refused(tmp_path: Path) -> None:
+    x, y, cluster = drawn(400, 2)
+    x[:, 1] = y
+    place = str(written(tmp_path / "users", x, y, cluster, ()))
+    users = stored_examples.of_users(place, cluster="site")
+    tests = stored_examples.of_test(
+        str(written(tmp_path / "test", x[:200], y[:200], cluster[:200], ())), users
+    )
+    apart = parquet_users.population(place, cluster="site")
+    with pytest.raises(
+        InputError, match=r"column 'f1' holds the labels once more .*: leave it out, --drop f1"
+    ):
+        experiment.among(PeerToPeer(0.1), apart, place, examples=users, test=tests, seed=1)
+
+
+def test_a_part_that_vanishes_while_training(tmp_path: Path) -> None:
+    given, cluster = examples()
+    place = written(tmp_path, given.x, given.y, cluster)
+    stored = stored_examples.of_users(str(place), cluster="site", labels=LABELS)
+    found = stored.batches([0, 10, 1500])
+    next(found)
+    (place / "1.parquet").unlink()
+    with pytest.raises(InputError, match=r"cannot be read while a model is trained .*: files must stay"):
+        next(found)
+    parquet_columns.write(
+        place / "1.parquet", {"y": given.y[:5], **{f"f{i}": given.x[:5, i] for i in range(4)}}
+    )
+    with pytest.raises(
+        InputError, match=r"was changed while the run was under way: it has 5 rows, and had 800"
+    ):
+        list(stored.batches([0, 1500]))
+
+
+def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
+    x, y, cluster = drawn(400, 2)
+    place = str(written(tmp_path / "users", x, y, cluster, ()))
+    users = stored_examples.of_users(place, cluster="site")
+    few = replace(users, files=((users.files[0][0], 300),))
+    apart = parquet_users.population(place, cluster="site")
+    with pytest.raises(InputError, match="has 300 rows, and there are 400 users"):
+        experiment.among(PeerToPeer(0.1), apart, place, examples=few, test=few, seed=1)
+    with pytest.raises(InputError, match="nothing tests it: give --test-population"):
+        experiment.among(PeerToPeer(0.1), apart, place, examples=users, seed=1)
