@@ -68,6 +68,9 @@ def pytest_collection_finish() -> None:
     """Thousands of tests were made, and stay: no search for garbage need look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(
+        10_000, 20, 20
+    )  # figures and enumerations make many objects: the search took a twentieth
 
 
 def _group(item: pytest.Item) -> str:

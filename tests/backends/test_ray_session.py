@@ -22,6 +22,7 @@ import pytest
 import p2p_sim
 from p2p_sim.backends import ray_probe as addressing
 from p2p_sim.backends import ray_session, ray_start
+from p2p_sim.cli import main
 from tests.contract.cases import POPULATIONS, PROTOCOLS
 from tests.processes import ended
 
@@ -56,18 +57,36 @@ def alive(process: int) -> bool:
         return False
 
 
-def test_a_run_starts_and_ends_its_own_ray_and_keeps_stdout_clean() -> None:
+CLI = """
+import sys
+from p2p_sim.cli import main
+status = main(sys.argv[1:])
+import ray
+print(ray.is_initialized(), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def test_a_run_starts_and_ends_its_own_ray_and_leaves_stdout_to_its_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--json", "--seed", "0")
     elsewhere = {
         "RAY_JOB_CONFIG_JSON_ENV_VAR": "{",
         "RAY_START_HOOK": "no.such",
     }
     done = subprocess.run(
-        [sys.executable, "-c", RUN.format("")], capture_output=True, text=True, check=True,
-        env={**os.environ, **elsewhere},
+        [sys.executable, "-c", CLI, *words, "--backend", "shards", "--shards", "2"], capture_output=True, text=True,
+        check=True, cwd=tmp_path, env={**os.environ, **elsewhere}, timeout=240,
     )  # fmt: skip
-    here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
-    assert done.stdout.split() == [here.digest, "False"]
+    assert done.stderr.splitlines()[-1] == "False"
     assert "(raylet)" not in done.stderr
+    told = json.loads(done.stdout)
+    monkeypatch.chdir(tmp_path)
+    assert main([*words]) == 0
+    assert told["digest"] == json.loads(capsys.readouterr().out)["digest"]
+    assert {"start-up", "rounds"} <= set(told["seconds"])
+    assert "Ray" in told["peak_memory"]["covers"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -121,7 +121,7 @@ import os, p2p_sim
 def actors():
     named = [each for each in children_of(os.getpid()) if alive(each)]
     return [each for each in named if b"SiteActor" in Path(f"/proc/{each}/cmdline").read_bytes()]
-ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, logging_level=logging.ERROR)
+ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, logging_level=logging.ERROR)
 p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7, backend="shards", shards=2)
 until = time.monotonic() + 30
 while actors() and time.monotonic() < until:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -323,18 +321,6 @@ def test_libraries_that_print_do_not_spoil_the_json(cli, monkeypatch):
     done = cli(*MANY, "--json")
     assert done.json["users"] == 500
     assert done.err == "hello from a library\n"
-
-
-@pytest.mark.ray
-def test_ray_leaves_stdout_to_the_json(cli, tmp_path):
-    words = ("run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--json", "--seed", "0")
-    command = [sys.executable, "-m", "p2p_sim.cli", *words, "--backend", "shards", "--shards", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["digest"] == cli(*words).json["digest"]
-    assert {"start-up", "rounds"} <= set(told["seconds"])
-    assert "Ray" in told["peak_memory"]["covers"]
 
 
 def test_learn_takes_a_loaded_data_set():

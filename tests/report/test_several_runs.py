@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from p2p_sim.report import document, figure_text, figures, report_page, tradeoff
+from p2p_sim.report import document, figure_text, figures, plots, report_page, tradeoff
 from p2p_sim.report.curves import COLOURS
 from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
@@ -35,6 +35,15 @@ def many(runs, number):
 
 def told_page(runs):
     return report_page.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
+
+
+def page_undrawn(runs):
+    """The page with empty pictures, for what stands in words and tables: to draw it takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots.Plot, "svg", lambda plot: f'<svg id="picture-{plot.name}"/>')
+        patch.setattr(plots, "settle", lambda figure: None)
+        patch.setattr(figures, "make_room", lambda figure, axes, labels: None)
+        return told_page(runs)
 
 
 @functools.cache
@@ -78,7 +87,7 @@ def test_runs_of_one_protocol_are_told_apart_by_what_differs(runs):
     count = sum(c["messages"] for c in manifest(runs / "peers")["costs"])
     assert f", messages {count:,}, bytes a user " in page_of_many(runs, 3)
     assert [row[2] for row in rows] == ["0.01", "0.02", "0.03"]
-    head, *_ = tables(read(told_page([many(runs, 1)[0] | {"run": name} for name in ("one", "two")])))[0]
+    head, *_ = tables(read(page_undrawn([many(runs, 1)[0] | {"run": name} for name in ("one", "two")])))[0]
     assert head[:3] == ["", "run", "ε: learner"]
 
 
@@ -95,7 +104,7 @@ def test_every_view_of_every_run_has_a_line(runs):
 
 @pytest.mark.slow
 def test_what_is_the_same_is_told_once(runs):
-    root = read(page_of_many(runs, 12))
+    root = read(page_undrawn(many(runs, 12)))
     same, other = tables(root, "setting")
     assert ["protocol", "peer-to-peer"] in same
     assert other[0] == ["run", "alpha"]
@@ -209,7 +218,7 @@ def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
     told = many(runs, 2)
     for row in told[1]["privacy"]["views"]:
         row |= {"exact": None, "refused": "nothing is proven of it"}
-    text = told_page(told)
+    text = page_undrawn(told)
     assert "picture-tradeoff" not in text
     assert "picture-privacy" in text
     assert figures.drawn(told) == figures.views(told[:1], 1)
@@ -220,7 +229,7 @@ def test_a_run_of_which_everything_is_refused_lacks_all_views(runs):
     (one,) = many(runs, 1)
     for row in one["privacy"]["views"]:
         row |= {"exact": None, "theorems": [], "refused": "no law of it is known"}
-    assert ["views without a figure", "all (refused)"] in tables(read(told_page([one])))[0]
+    assert ["views without a figure", "all (refused)"] in tables(read(page_undrawn([one])))[0]
 
 
 DIFFERENCES = {
@@ -249,7 +258,7 @@ def test_all_that_hinders_a_comparison_is_on_the_page(runs):
     told = many(runs, 3)
     for change, _ in DIFFERENCES.values():
         change(told[1])
-    sentences, text = document.cautions(told), text_of(read(told_page(told)))
+    sentences, text = document.cautions(told), text_of(read(page_undrawn(told)))
     assert len(sentences) == len(DIFFERENCES)
     for (_, said), sentence in zip(DIFFERENCES.values(), sentences, strict=True):
         assert sentence.startswith(said)
@@ -266,7 +275,7 @@ def test_one_diagram_a_protocol(runs):
 @pytest.mark.slow
 def test_the_title_names_few_runs_and_counts_many(runs):
     assert "<h1>peer-to-peer: run 0, run 1, run 2 – p2p-sim</h1>" in page_of_many(runs, 3)
-    assert "<h1>peer-to-peer: 4 runs – p2p-sim</h1>" in page_of_many(runs, 4)
+    assert "<h1>peer-to-peer: 4 runs – p2p-sim</h1>" in page_undrawn(many(runs, 4))
 
 
 @pytest.mark.slow

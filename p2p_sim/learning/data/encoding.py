@@ -49,7 +49,7 @@ def features(table: Table, without: Collection[str], where: str) -> tuple[Floats
     for name, column in columns.items():
         if isinstance(column, Category):
             codes, values = _places(name, column)
-            x[:, at : at + len(values)] = _one_hot(codes, len(values))
+            x[np.arange(table.rows), at + codes] = 1.0
             found += values
         else:
             x[:, at] = _narrow(column, f"column {name!r}", where)
@@ -97,14 +97,6 @@ def _places(name: str, column: Category) -> tuple[Array, list[str]]:
     # not scikit-learn's FeatureHasher: features made by earlier releases keep their values
     buckets = np.array([_bucket(value) for value in column.values], np.int64)
     return buckets[column.codes], [f"{name}#{i:02d}" for i in range(HASH_COLUMNS)]
-
-
-def _one_hot(codes: Array, width: int) -> Floats:
-    from sklearn.preprocessing import OneHotEncoder
-
-    encoder = OneHotEncoder(categories=[np.arange(width)], sparse_output=False, dtype=np.float32)
-    ones: Floats = encoder.fit_transform(codes[:, None])
-    return ones
 
 
 def _bucket(value: str) -> int:

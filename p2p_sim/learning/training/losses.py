@@ -322,7 +322,8 @@ class Regression:
 
     def predicted(self, x: Array) -> Predicted:
         """Return the classes and the probabilities."""
-        return Predicted(self.predict(x), self.probabilities(x))
+        scores = self.scores(self.features(x), self.weights)
+        return Predicted(np.asarray(scores.argmax(axis=1)), softmax(scores))
 
     def features(self, x: Array) -> Array:
         """Return standardized features with a column of ones, (n, d + 1)."""
