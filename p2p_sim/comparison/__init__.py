@@ -27,11 +27,11 @@ def compare(
     workers: int | None = None,
     address: str | None = None,
     progress: Asked = None,
-    **people: Any,
+    **settings: Any,
 ) -> Comparison:
     """Compare all protocols that can collect some labels, each calibrated to one promise, and recommend one.
 
-    ``data``: a named data set or a file; or ``users=``, a number of synthetic ones.  ``people``: label, positive,
+    ``data``: a named data set or a file; or ``users=``, a number of synthetic ones.  ``settings``: label, positive,
     classes, cluster_column, clusters, test, model and how a file is read; of synthetic users cluster_size, share,
     shares, features; as in a sweep.  ``target``: what one view may learn, "view=learner,epsilon=1,delta=1e-6", or a
     mapping, epsilon in nats.  ``constraints``: what others may learn, ["user<=2", "coalition(3)<=4"], at the same
@@ -50,7 +50,7 @@ def compare(
     from p2p_sim.comparison import comparing, promises, question
 
     tell = reporter_of(progress) or _silent
-    given = people if data is None else {"data": data, **people}
+    given = settings if data is None else {"data": data, **settings}
     asked = question.Question(
         question.check_people(given),
         question.range_of(range),

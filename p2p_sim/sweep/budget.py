@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from p2p_sim.sweep.processes import Workers
 
+_LEAST = 0.25
+
 OUT_OF_TIME = "it took longer than its part of the time"
 """How the worker of a run ended that was stopped."""
 
@@ -20,7 +22,7 @@ class Budget:
     """A time, by ``time.monotonic``, ``until`` which runs are made; ``workers``: how many at the same time.
 
     Every group that has runs left may take an equal part of what is left, so that what quick groups leave over is for
-    the slow ones.
+    the slow ones; but no less than a quarter, as the first run of a process reads and imports.
     """
 
     until: float
@@ -43,7 +45,7 @@ class Budget:
         left = self.until - now
         if left <= 0:
             return None
-        share = min(left, left * self.workers / max(1, len(self._left)))
+        share = min(left, max(left * _LEAST, left * self.workers / max(1, len(self._left))))
         spent = self._spent.get(group, [])
         if spent and sum(spent) / len(spent) > share:
             return None
