@@ -216,23 +216,14 @@ def _protocol(value: Any, where: str) -> Any:
             "PeerToPeer(alpha=0.1)"
         )
     kind = type(value)
-<<<<<<< HEAD
-    named = kind in catalogue.everything()  # to look for a class of one's own takes seconds
-    if not named and not _importable(kind):
-=======
     listed = kind in catalogue.everything()  # to look for a class of one's own takes seconds
     if not listed and not _importable(kind):
->>>>>>> refs/heads/comp
         raise InputError(
             f"{where}: {PROTOCOL} = {value!r}: other processes cannot import {kind.__name__}: put it into a module, a "
             "file of its own beside this one"
         )
     check_kept(value.parameters())
-<<<<<<< HEAD
-    name = kind.command_name() if named else catalogue.class_name(kind)
-=======
     name = kind.command_name() if listed else catalogue.class_name(kind)
->>>>>>> refs/heads/comp
     return {"name": name, "parameters": {key: to_json(each) for key, each in value.parameters().items()}}
 
 
