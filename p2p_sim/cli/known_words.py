@@ -103,6 +103,8 @@ def _taken(metavar: str, words: Sequence[str] | None) -> Taken:
 
 def _named() -> dict[str, tuple[str, ...]]:
     """Return the words that an option may take, or a verb, where its help does not list them all."""
+    from p2p_sim import catalogue
+    from p2p_sim.cli import parameters
     from p2p_sim.cli.bench import BENCHMARKS
     from p2p_sim.core import faults
     from p2p_sim.errata import ERRATA
@@ -117,6 +119,7 @@ def _named() -> dict[str, tuple[str, ...]]:
         "--fault": tuple(f"{name}=" for name in (*faults.CHANCES, "stop", "lie")), "--graph": topologies.KINDS,
         "--only": tuple(each.id for each in ERRATA), "--view": views, "--as": views, "--attacker": tuple(NAMES),
         "--model": ("none", "logistic-regression", "random-forest"),
+        "--protocols": tuple(parameters.by_name(catalogue.everything())),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.label_kinds import BINARY, NUMERIC
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning.label_kinds import LabelKind, applicable
+from p2p_sim.learning.label_kinds import LabelKind, mismatch
 from p2p_sim.privacy.calibrate import RANGES
 from p2p_sim.protocol_parameters import complete, parameters
 
@@ -102,7 +102,7 @@ def _candidate(name: str, kind: type[Protocol], labels: LabelKind, features: int
 
 def _of_labels(kind: type[Protocol], own: set[str], labels: LabelKind) -> dict[str, Any]:
     """Return the parameters that say which labels there are; raises InputError where a protocol cannot take them."""
-    why = applicable(kind, labels)
+    why = mismatch(kind, labels)
     if why is not None:
         raise InputError(why)
     if reads(kind, USER, "secret"):

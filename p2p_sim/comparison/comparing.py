@@ -17,6 +17,7 @@ from p2p_sim.comparison.question import People, Question, people_of
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.label_kinds import CLASSES
 from p2p_sim.core.paths import path_of
 from p2p_sim.learning import data_warnings, experiment
 from p2p_sim.report import output_files
@@ -26,6 +27,7 @@ from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
+    from p2p_sim.learning.label_kinds import LabelKind
 
 COMPARISONS = "comparisons"
 """Where comparisons are kept, in the current folder, unless another place is given."""
@@ -185,6 +187,7 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
     found: list[str] = []
     if people.data is not None:
         found += data_warnings.data_warnings(_examples(question, people.data, first))
+        found += _as_classes(people.labels, people.data)
     if people.sampled:
         found.append(
             f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
@@ -196,6 +199,28 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
         )
     warning = delta_warning(question.promises.delta, people.users)
     return found + ([warning] if warning else [])
+
+
+def _as_classes(labels: LabelKind, data: Dataset) -> list[str]:
+    """Return that labels of several classes are all numbers, and how to say that they measure something."""
+    if (
+        labels.name != CLASSES
+        or data.classes_from != "inferred"
+        or not all(_is_number(each) for each in data.classes)
+    ):
+        return []
+    return [
+        f"the {labels.count} numbers that occur as label {labels.label!r} were taken as classes, none nearer to "
+        "another; if they measure something, say their public range (--range LOW,HIGH)"
+    ]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> experiment.Examples:

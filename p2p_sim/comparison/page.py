@@ -28,6 +28,7 @@ def html(found: Comparison) -> str:
         Section("Protocols that fit", _fitting(found)),
         Section("Utility over ε", _picture(found)),
         Section("Who has to be trusted", [_trust(found)]),
+        Section("What each view learns", [_views(found)]),
         Section("Protocols that were left out", _left_out(found)),
         Section("What the figures stand on", [_basis(found)]),
     ]
@@ -47,15 +48,14 @@ def fragment(found: Comparison) -> str:
 
 def _opening(found: Comparison) -> list[Block]:
     chosen, promises = found.recommendation, found.question.promises
-    asked = f"Asked for: {promises.told()}; {found.users:,} users, {len(found.question.seeds)} seeds."
+    asked = f"Asked for: ε of {promises.told()}; {found.users:,} users, {len(found.question.seeds)} seeds."
     blocks: list[Block] = [Paragraph(asked)]
     if chosen.protocol is None:
         blocks += [Paragraph(f"Nothing is recommended: {each}.", warning=True) for each in chosen.reasons]
         blocks += [Paragraph(f"To fit, {each.told(promises)}.") for each in chosen.relax]
     else:
-        setting = f" with {chosen.parameter} = {chosen.value!r}" if chosen.parameter else ""
         stable = f"{chosen.agreeing} of {chosen.seeds} seeds, each by itself, recommend the same"
-        blocks.append(Paragraph(f"Take {chosen.protocol}{setting}."))
+        blocks.append(Paragraph(text.taken(found)))
         reasons = [["because", each] for each in chosen.reasons]
         reasons += [["stable", stable]] if chosen.seeds > 1 else []
         reasons += [["or", chosen.alternative]] if chosen.alternative else []
@@ -68,19 +68,22 @@ def _opening(found: Comparison) -> list[Block]:
 
 
 def _fitting(found: Comparison) -> list[Block]:
-    rows = [text.cells(found, row) for row in _rows(found) if row["status"] in _FIT]
-    if not rows:
+    fit = [row for row in _rows(found) if row["status"] in _FIT]
+    if not fit:
         return [Paragraph("None.")]
-    caption = "* on the front: no other is at least as good in everything, and better in something"
-    every = [
+    return [
+        Table(text.heads(found), [text.cells(found, row) for row in fit]),
+        *(Paragraph(f"{said}.") for said in text.foot(found, fit)),
+    ]
+
+
+def _views(found: Comparison) -> Table:
+    rows = [
         [row["protocol"], key, text.epsilon(row, key), row[f"basis[{key}]"]]
         for row in _rows(found) if row["status"] in _FIT
         for key in found.views if row.get(f"basis[{key}]") is not None
     ]  # fmt: skip
-    return [
-        Table(text.heads(found), rows, caption),
-        Table(["protocol", "view", "ε (nats)", "basis"], every, "Every view"),
-    ]
+    return Table(["protocol", "view", "ε (nats)", "basis"], rows)
 
 
 def _picture(found: Comparison) -> list[Block]:
@@ -126,8 +129,10 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
         legend(figure, axes.get_legend_handles_labels()[0])
     columns = ["protocol", f"ε of {view} (nats)", "basis", "utility", "± (95 %)", "seeds"]
     rows = [
-        [point[name] for name in ("protocol", "epsilon_nats", "basis", "utility", "utility_error", "seeds")]
-        for point in points
+        [point[key] for key in ("protocol", "epsilon_nats", "basis", "utility", "utility_error", "seeds")]
+        for name in series
+        for point in sorted(points, key=lambda point: float(point["epsilon_nats"]))
+        if point["protocol"] == name
     ]
     return Plot("utility", figure, f"{axis} over the ε of {view}, a line for each protocol", columns, rows)
 
@@ -169,8 +174,8 @@ def _trust(found: Comparison) -> Table:
 
 
 def _left_out(found: Comparison) -> list[Block]:
-    rows = [[row["protocol"], row["status"], row["why"]] for row in _rows(found) if row["status"] not in _FIT]
-    return [Table(["protocol", "", "why"], rows)] if rows else [Paragraph("None.")]
+    rows = [[", ".join(names), status, why] for names, status, why in text.left_out(_rows(found))]
+    return [Table(["protocols", "", "why"], rows)] if rows else [Paragraph("None.")]
 
 
 def _basis(found: Comparison) -> Table:

@@ -105,7 +105,7 @@ def recommended(
         *_of_stability(whole, agreeing),
         *_of_privacy(taken, promises),
         *_of_attack(taken),
-        *([str(taken["note"])] if taken.get("note") else []),
+        *_of_note(str(taken.get("note") or ""), remarks),
         *missing,
         *remarks,
     ]
@@ -179,11 +179,14 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
     if len(useful) == 1:
         told.append(f"it alone fits and learns more than guessing does: {shown}")
     elif taken is best:
-        told.append(f"it has the best utility, {shown}, of {len(useful)} that fit and learn")
+        told.append(
+            f"it has the best utility, {shown}, of the {len(useful)} that fit and learn more than guessing does"
+        )
     else:
         told.append(
             f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
         )
+    told += _beside(taken)
     others = [str(row["protocol"]) for row in tied if row is not taken]
     if others:
         worst, who = taken.get(WORST_PARTY), taken.get("worst_party")
@@ -192,12 +195,27 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
             f"{who}, learns least, ε = {worst:.4g}, and among equals it sends fewest bytes"
         )
     if taken.get("bytes[a user]") is not None:
+        messages = taken["messages[a user]"]
         told.append(
-            f"a user sends and receives {taken['bytes[a user]']:,.0f} bytes in {taken['messages[a user]']:.3g} messages"
+            f"a user sends and receives {taken['bytes[a user]']:,.0f} bytes in {messages:.3g} "
+            + ("message" if messages == 1 else "messages")
         )
     if taken.get("trust"):
-        told.append(f"trust needed: {taken['trust']}")
+        told.append(f"of trust it needs no more than this: {taken['trust']}")
     return told
+
+
+def _beside(taken: Row) -> list[str]:
+    """Return in words what its utility is to be held against."""
+    known = [
+        f"{said} {shown(taken[key], None, str(taken['metric']))}"
+        for key, said in (
+            ("utility[true]", "true labels would give"),
+            ("utility[constant]", "guessing gives"),
+        )
+        if taken.get(key) is not None
+    ]
+    return [", and ".join(known)] if known else []
 
 
 def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[str]:
@@ -213,8 +231,8 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
         near = [str(row["protocol"]) for row in rest if abs(utility - row["utility"]) < error]
         if near:
             found.append(
-                f"other {tests:,} test rows could order it and {', '.join(near)} otherwise: the error bars are of the "
-                "protocols' coins alone, on the same test rows"
+                f"with another {tests:,} test rows it and {', '.join(near)} could change places: the error bars are of "
+                "the protocols' coins alone, on the same test rows"
             )
     if taken["seeds"] < 2:
         found.append("there is one seed only, so no error bar: give --seeds 5")
@@ -274,6 +292,14 @@ def _alternative(taken: Row, useful: Sequence[Row]) -> str:
         f"who does not trust {taken['worst_party']} takes {best['protocol']} ({best['parameter']} = "
         f"{best['value']:.6g}): {_percent(best)}, and {best['worst_party']} learns most, ε = {best[WORST_PARTY]:.4g}"
     )
+
+
+def _of_note(note: str, remarks: Sequence[str]) -> list[str]:
+    """Return what the note of a protocol's runs, sentences with semicolons between, says beside the remarks."""
+    for each in sorted(remarks, key=len, reverse=True):
+        note = note.replace(each, "")
+    left = "; ".join(part.strip() for part in note.split(";") if part.strip())
+    return [left] if left else []
 
 
 def _missing(rows: Sequence[Row]) -> list[str]:

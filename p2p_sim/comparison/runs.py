@@ -8,6 +8,7 @@ from typing import Any
 
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.question import People, Question
+from p2p_sim.core.label_kinds import NUMERIC
 from p2p_sim.core.protocol import Protocol
 
 ATTACKED = 1
@@ -66,6 +67,8 @@ def _looked_at(question: Question, people: People) -> dict[str, Any]:
         found["eta"] = "prior"
     elif "users" in question.people:
         found["eta"] = "true"
+    elif people.labels.name == NUMERIC:
+        found["eta"] = "knn"  # some numbers are too rare for a model
     return found
 
 

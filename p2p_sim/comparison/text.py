@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.comparison.recommendation import shown
@@ -31,14 +31,21 @@ def as_text(found: Comparison) -> str:
     rows = found.table.astype(object).where(found.table.notna(), None).to_dict("records")
     fit = [row for row in rows if row["status"] in _MARKS]
     promises = found.question.promises
-    lines = [f"{found.question.name}: {found.users:,} users; {promises.told()}", ""]
+    lines = [f"{found.question.name}: {found.users:,} users; asked for: ε of {promises.told()}", ""]
     if fit:
         lines += [terminal.table(heads(found), [cells(found, row) for row in fit]), ""]
-        lines += _foot(found, fit)
-    lines += [
-        f"{row['protocol']}: {row['status']}: {row['why']}" for row in rows if row["status"] not in _MARKS
-    ]
-    return "\n".join([*lines, "", *advice(found)]) + "\n"
+        lines += [*_folded(foot(found, fit)), ""]
+    others = _folded(f"{', '.join(names)}: {status}: {why}" for names, status, why in left_out(rows))
+    return "\n".join([*lines, *others, "", *advice(found)]) + "\n"
+
+
+def left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[list[str], str, str]]:
+    """Return which protocols are not in the table of what fits, those of one reason together: names, status, why."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row["status"] not in _MARKS:
+            groups.setdefault((row["status"], row["why"]), []).append(row["protocol"])
+    return [(names, status, why) for (status, why), names in groups.items()]
 
 
 def heads(found: Comparison) -> list[str]:
@@ -89,8 +96,7 @@ def advice(found: Comparison) -> list[str]:
         lines = [f"Nothing is recommended: {each}" for each in chosen.reasons]
         lines += [f"  to fit, {each.told(promises)}" for each in chosen.relax]
     else:
-        setting = f" with {chosen.parameter} = {chosen.value!r}" if chosen.parameter else ""
-        lines = [f"Take {chosen.protocol}{setting}."]
+        lines = [taken(found)]
         lines += [f"  because {each}" for each in chosen.reasons]
         if chosen.seeds > 1:
             lines.append(
@@ -98,6 +104,20 @@ def advice(found: Comparison) -> list[str]:
             )
         lines += [f"  or {chosen.alternative}"] if chosen.alternative else []
     lines += [f"  doubt: {each}" for each in chosen.doubts]
+    return _folded(lines)
+
+
+def taken(found: Comparison) -> str:
+    """Return what is recommended, and at which setting: to six digits, and in full where these are not all."""
+    chosen = found.recommendation
+    if chosen.value is None or not chosen.parameter:
+        return f"Take {chosen.protocol}."
+    short = f"{chosen.value:.6g}"
+    full = "" if float(short) == chosen.value else f" (in full {chosen.value!r})"
+    return f"Take {chosen.protocol} with {chosen.parameter} = {short}{full}."
+
+
+def _folded(lines: Iterable[str]) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")]
 
 
@@ -114,16 +134,20 @@ def _shown(found: Comparison) -> int:
     return max(len(found.question.promises.every), _SHOWN_VIEWS)
 
 
-def _foot(found: Comparison, fit: list[dict[str, Any]]) -> list[str]:
+def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the columns of the table mean, a sentence each."""
     row = fit[0]
     said = [
         "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes "
         "and seconds, and better in one",
         f"utility: {METRICS[row.get('metric') or 'accuracy']} on the test rows, mean over seeds ± 95 % interval"
         + _beside(row),
-        "ε: nats, exact unless marked.  worst party: the server or peer who learns most by herself",
+        "ε: nats, exact unless marked; less is better for users.  worst party: the server or peer who learns most by "
+        "herself",
         f"attack: how many labels more, in points, the best attacker of {found.question.promises.target.view.key} "
-        "guesses than the baseline, which has no messages",
+        "guesses than the baseline, who has no messages, and that attacker's name",
         "messages, bytes: of a user, sent and received.  seconds: simulated, links of 20 ms and 10 Mbit",
     ]
-    return [part for line in said for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")] + [""]
+    if any(each["status"] == FITS for each in fit):
+        said.append("utility -: no model was trained on what it released, so it is not recommended")
+    return said

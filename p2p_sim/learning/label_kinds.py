@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from p2p_sim.core.label_kinds import BINARY, CLASSES, NUMERIC
@@ -50,9 +51,26 @@ def applicable(mechanism: Protocol | type[Protocol], kind: LabelKind) -> str | N
         if made is not None and kind.name == CLASSES and made.label_count() < kind.count:
             return f"{name} is set to {made.label_count()} labels, and {what}: give it as many (--labels {kind.count})"
         return None
-    others = f"take {protocols_for(kind.name)}"
+    others = f"{name} takes {_taken(takes, kind)}, and {what}: take {protocols_for(kind.name)}"
     if kind.name == NUMERIC:
-        return f"{name} takes classes, and {what}: {others}; or name the values that count as 1 (--positive)"
+        return f"{others}; or name the values that count as 1 (--positive)"
     if kind.name == CLASSES and BINARY in takes:
-        return f"{name} takes two classes, and {what}: {others}; or name those that count as 1 (--positive)"
-    return f"{name} takes numbers, and {what}: {others}"
+        return f"{others}; or name those that count as 1 (--positive)"
+    return others
+
+
+def mismatch(mechanism: type[Protocol], kind: LabelKind) -> str | None:
+    """Return in few words why a protocol does not take labels of a kind, without its name; None if it does."""
+    from p2p_sim.privacy.label_kinds import taken_by
+
+    takes = taken_by(mechanism)
+    if kind.name in takes:
+        return None
+    return f"made for {_taken(takes, kind)}, and label {kind.label!r} is {kind}"
+
+
+def _taken(takes: Collection[str], kind: LabelKind) -> str:
+    """Return what a protocol takes that does not take labels of a kind, in words."""
+    if kind.name == NUMERIC:
+        return "classes"
+    return "two classes" if kind.name == CLASSES and BINARY in takes else "numbers"

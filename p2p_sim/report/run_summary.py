@@ -194,7 +194,7 @@ def entry(name: str, text: str) -> str:
 def _data(result: Mapping[str, Any]) -> str:
     data = result["data"]
     if "label" not in data:
-        return f"{data['name']}, {data['source']}"
+        return _named(data)
     classes = data["classes"]
     if "range" in data:
         meaning = _numbers(data)
@@ -207,7 +207,12 @@ def _data(result: Mapping[str, Any]) -> str:
     size += f" ({data['left_out']:,} rows with missing values left out)" if data.get("left_out") else ""
     label = f"label {data['label']}: {meaning}{_classes_from(data)}"
     warned = "".join(f"\n{'':{_WIDTH}}warning: {each}" for each in data.get("warnings", ()))
-    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}{label}{warned}"
+    return f"{_named(data)}; {size}\n{'':{_WIDTH}}{label}{warned}"
+
+
+def _named(data: Mapping[str, Any]) -> str:
+    """Return the name and where it is from; a file in the current folder is both."""
+    return ", ".join(dict.fromkeys([data["name"], data["source"]]))
 
 
 def _numbers(data: Mapping[str, Any]) -> str:

@@ -85,6 +85,7 @@ def offered(shell, scripts, line):
         ("p2p-sim trace diagram runs/latest --format s", ["svg"]),
         ("p2p-sim completion ", list(known_words.SHELLS)),
         ("p2p-sim bench eng", ["engine"]),
+        ("p2p-sim compare --protocols peer-", ["peer-to-peer", "peer-permutation"]),
     ],
 )
 def test_what_is_offered(shell, line, words, scripts):

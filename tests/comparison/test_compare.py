@@ -154,9 +154,7 @@ class Breaking(Protocol):
     found = compared(protocols=names).table.set_index("protocol")
     assert found.loc["breaking:Breaking", "status"] == "failed"
     assert "broken on purpose" in found.loc["breaking:Breaking", "why"]
-    assert (
-        "binned-response takes numbers, and label 'y' is two classes" in found.loc["binned-response", "why"]
-    )
+    assert found.loc["binned-response", "why"] == "made for numbers, and label 'y' is two classes"
     assert "--generator" in found.loc["double-response", "why"]
     assert found.loc["randomized-response", "status"] == "front"
 
@@ -166,10 +164,7 @@ def test_several_classes_go_to_protocols_that_take_them(compared: Compared) -> N
     found = compared(protocols=names, users=300, features=2, shares=[0.4, 0.3, 0.3], seeds=1).table
     found = found.set_index("protocol")
     assert found.loc["randomized-response", "status"] == "front"
-    assert (
-        "peer-permutation takes two classes, and label 'y' is 3 classes"
-        in found.loc["peer-permutation", "why"]
-    )
+    assert found.loc["peer-permutation", "why"] == "made for two classes, and label 'y' is 3 classes"
 
 
 @pytest.mark.parametrize(
@@ -221,6 +216,32 @@ def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pyt
     found = compared(protocols=["randomized-response"], **PEOPLE)
     assert found.users == 240
     assert any("120 of the 240 users" in each for each in found.recommendation.doubts)
+
+
+def test_protocols_left_out_for_one_reason_share_a_line(compared: Compared) -> None:
+    names = ["randomized-response", "binned-response", "unbiased-response"]
+    told = str(compared(protocols=names, seeds=1))
+    line = (
+        "binned-response, unbiased-response: does not apply: made for numbers, and label 'y' is two classes"
+    )
+    assert line in told.splitlines()
+    assert "Take randomized-response with epsilon = 1 (in full 1.00000" in told
+
+
+def test_numbers_are_attacked_and_numbers_taken_as_classes_are_doubted(
+    compared: Compared, tmp_path: Path
+) -> None:
+    table = pandas.DataFrame({"age": [20 + i % 50 for i in range(300)]})
+    table["visits"] = (table["age"] - 20) // 10 + table.index % 2
+    table.loc[0, "visits"] = 9  # too rare for a model of classes
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    data: dict[str, Any] = {"data": str(tmp_path / "visits.csv"), "label": "visits", "seeds": 1}
+    measured = compared("numbers", **data, protocols=["unbiased-response"], range=(0, 9))
+    assert measured.table.loc[0, "attack_basis"] == "measured"
+    assert not any("--range" in each for each in measured.recommendation.doubts)
+    with pytest.warns(UserWarning, match="classes there are was taken from the labels"):
+        classes = compared("classes", **data, protocols=["randomized-response"])
+    assert any("--range LOW,HIGH" in each for each in classes.recommendation.doubts)
 
 
 def test_it_is_exported() -> None:

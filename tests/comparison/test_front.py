@@ -108,6 +108,14 @@ def test_what_learns_no_more_than_guessing_is_not_recommended() -> None:
     assert found.reasons[0].startswith("nothing that fits learns more than always guessing the same")
 
 
+def test_what_a_run_warned_of_and_all_share_is_said_once_and_utility_is_held_against_others() -> None:
+    row = made_up(0, note="odd; a remark", **{"utility[true]": 0.95, "messages[a user]": 1.0})
+    found = chosen([row], {"p0": [0.9, 0.9]})
+    assert [each for each in found.doubts if "remark" in each or "odd" in each] == ["odd", "a remark"]
+    assert "true labels would give 95.00 %, and guessing gives 50.00 %" in found.reasons
+    assert any(each.endswith("in 1 message") for each in found.reasons)
+
+
 def test_bounds_and_estimates_are_doubts() -> None:
     rows = [made_up(0, **{"basis[learner]": "upper", "basis[user]": "claimed", "attack_basis": "measured"})]
     doubts = chosen(rows, {"p0": [0.9, 0.9]}).doubts
