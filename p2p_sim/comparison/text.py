@@ -136,15 +136,18 @@ def _shown(found: Comparison) -> int:
 
 def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the columns of the table mean, a sentence each."""
-    row = fit[0]
+    row, promise = fit[0], found.question.promises.target
+    tests = f"{row['test_rows']:,.0f} " if row.get("test_rows") else ""
     said = [
         "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes "
         "and seconds, and better in one",
-        f"utility: {METRICS[row.get('metric') or 'accuracy']} on the test rows, mean over seeds ± 95 % interval"
-        + _beside(row),
+        f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, the same for all seeds: the mean over "
+        f"seeds ± a 95 % interval, of the protocols' coins alone{_beside(row)}",
         "ε: nats, exact unless marked; less is better for users.  worst party: the server or peer who learns most by "
         "herself",
-        f"attack: how many labels more, in points, the best attacker of {found.question.promises.target.view.key} "
+        f"ε = {promise.epsilon:g}: of 100 labels that are one of two, each as likely, who has the view guesses "
+        f"{figure_text.right_of_100(promise.epsilon)} right at most, δ aside; without it, 50",
+        f"attack: how many labels more, in points, the best attacker of {promise.view.key} "
         "guesses than the baseline, who has no messages, and that attacker's name",
         "messages, bytes: of a user, sent and received.  seconds: simulated, links of 20 ms and 10 Mbit",
     ]

@@ -114,3 +114,12 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     return "" if value is None else terminal.cell(value)
+
+
+def right_of_100(epsilon: float) -> str:
+    """Return how many of 100 labels, each one of two with equal chances, are guessed right at most, rounded up.
+
+    *Source:* the best test of two laws of which each is at most exp(epsilon) times the other is right with probability
+    exp(epsilon) / (1 + exp(epsilon)) at most (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+    """
+    return f"{math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10:g}"

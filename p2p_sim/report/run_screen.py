@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.report import privacy_table, run_summary
-from p2p_sim.report.figure_text import bound_text, bracket_text
+from p2p_sim.report.figure_text import bound_text, bracket_text, right_of_100
 from p2p_sim.report.terminal import folded, nbytes, table
 
 _INDENT = 12
@@ -135,25 +135,16 @@ def _view(row: Mapping[str, Any]) -> list[str]:
         return [row["view"], "refused" if privacy_table.is_refusal(row) else "-", "-", "-"]
     if exact is None:
         assert least is not None
-        return [row["view"], bound_text(least, "upper"), "upper", _right(least)]
+        return [row["view"], bound_text(least, "upper"), "upper", right_of_100(least)]
     ends = [] if least is None else [least]
     ends += [float(exact["upper"])] if exact["basis"] in _PROVEN or math.isinf(float(exact["lower"])) else []
-    return [row["view"], bracket_text(exact), exact["basis"], _right(min(ends)) if ends else "-"]
+    return [row["view"], bracket_text(exact), exact["basis"], right_of_100(min(ends)) if ends else "-"]
 
 
 def _proven(row: Mapping[str, Any]) -> float | None:
     """Return the least ε that a theorem proves of a view; None if none does."""
     holding = (each for each in row["theorems"] if each["holds"] and each["basis"] in _PROVEN)
     return min((float(each["epsilon"]) for each in holding), default=None)
-
-
-def _right(epsilon: float) -> str:
-    """Return how many of 100 labels, each one of two with equal chances, are guessed right at most, rounded up.
-
-    *Source:* the best test of two laws of which each is at most exp(epsilon) times the other is right with probability
-    exp(epsilon) / (1 + exp(epsilon)) at most (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
-    """
-    return f"{math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10:g}"
 
 
 def _guessed(result: Mapping[str, Any]) -> list[str]:

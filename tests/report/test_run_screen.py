@@ -8,7 +8,7 @@ import math
 import pytest
 
 import p2p_sim
-from p2p_sim.report import privacy_table, run_screen, run_summary, terminal
+from p2p_sim.report import figure_text, privacy_table, run_screen, run_summary, terminal
 from tests.contract.cases import PROTOCOLS, people_of
 
 
@@ -88,7 +88,7 @@ def test_nobody_guesses_more_labels_right_than_is_said(epsilon):
     said = {0: (1 - lie, lie), 1: (lie, 1 - lie)}  # the probabilities of both answers, by label
     ways = itertools.product((0, 1), repeat=2)  # what is guessed of each answer
     best = 100 * max(sum(said[way[answer]][answer] / 2 for answer in (0, 1)) for way in ways)
-    told = float(run_screen._right(epsilon))
+    told = float(figure_text.right_of_100(epsilon))
     assert best - 1e-9 <= told < best + 0.1
 
 
@@ -101,3 +101,8 @@ def test_why_a_view_has_no_figure_is_told_once_a_reason():
     views = [each | {"view": name} for each, name in zip(without, ("a", "b", "c"), strict=True)]
     told = run_screen._privacy({"views": [*views, row(figure(1.0, "exact"))], "delta": 1e-6})
     assert told[-2:] == ["a; b: nobody knows", "c: it takes long"]
+
+
+def test_a_file_whose_name_is_its_path_is_named_once():
+    told = document(PROTOCOLS[next(iter(PROTOCOLS))], data={"name": "own.csv", "source": "own.csv"})
+    assert "own.csv, own.csv" not in run_screen.as_text(told)
