@@ -141,8 +141,8 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     said = [
         "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes "
         "and seconds, and better in one",
-        f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, the same for all seeds: the mean over "
-        f"seeds ± a 95 % interval, of the protocols' coins alone{_beside(row)}",
+        f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, the same for all seeds: the mean "
+        f"over seeds ± a 95 % interval, of the protocols' coins alone{_beside(row)}",
         "ε: nats, exact unless marked; less is better for users.  worst party: the server or peer who learns most by "
         "herself",
         f"ε = {promise.epsilon:g}: of 100 labels that are one of two, each as likely, who has the view guesses "
