@@ -234,8 +234,14 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
                 f"with another {tests:,} test rows it and {', '.join(near)} could change places: the error bars are of "
                 "the protocols' coins alone, on the same test rows"
             )
+    half, constant = taken.get("utility_error") or 0.0, taken.get("utility[constant]")
     if taken["seeds"] < 2:
         found.append("there is one seed only, so no error bar: give --seeds 5")
+    elif constant is not None and utility - half <= constant:
+        found.append(
+            f"the error bar of {taken['seeds']} seeds, {_percent(taken)}, reaches down to what guessing gives: give "
+            "--seeds 5"
+        )
     return found
 
 

@@ -116,6 +116,13 @@ def test_what_a_run_warned_of_and_all_share_is_said_once_and_utility_is_held_aga
     assert any(each.endswith("in 1 message") for each in found.reasons)
 
 
+def test_two_seeds_whose_error_bar_reaches_what_guessing_gives_are_doubted() -> None:
+    for half, doubted in ((0.5, True), (0.1, False)):
+        found = chosen([made_up(0, seeds=2, utility_error=half)], {"p0": [0.7, 0.8]})
+        assert found.protocol == "p0"
+        assert any("reaches down to what guessing gives" in each for each in found.doubts) == doubted
+
+
 def test_bounds_and_estimates_are_doubts() -> None:
     rows = [made_up(0, **{"basis[learner]": "upper", "basis[user]": "claimed", "attack_basis": "measured"})]
     doubts = chosen(rows, {"p0": [0.9, 0.9]}).doubts
