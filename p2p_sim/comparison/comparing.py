@@ -87,7 +87,7 @@ def made(
             plan = runs.planned(question, people, those, question.seeds[: runs.PICTURED], 0)
             pictured = _swept(plan, place / PICTURE, **how, until=until(_PICTURING), tell=tell)
     tell("writing the comparison", 0, 0)
-    remarks = _remarks(question, people, found[0])
+    remarks = [*_remarks(question, people, found[0]), *_cut_short(question, swept)]
     result = _result(question, people, place, calibrated, others, swept, pictured, remarks)
     _write(result)
     return result
@@ -196,6 +196,16 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
         )
     warning = delta_warning(question.promises.delta, people.users)
     return found + ([warning] if warning else [])
+
+
+def _cut_short(question: Question, swept: Sequence[tuple[Calibrated, table.Trials]]) -> list[str]:
+    """Return which protocols have fewer seeds than were asked for, though some."""
+    few = [
+        f"{each.job.candidate.name} {len(trials.made)}"
+        for each, trials in swept
+        if 0 < len(trials.made) < len(question.seeds)
+    ]
+    return [f"of {len(question.seeds)} seeds there was time for fewer: {', '.join(few)}"] if few else []
 
 
 def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> experiment.Examples:

@@ -217,7 +217,7 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
                 "protocols' coins alone, on the same test rows"
             )
     if taken["seeds"] < 2:
-        found.append("there is one seed only, so no error bar: give --seeds 5")
+        found.append("there is one seed only, so no error bar: give more --seeds, or more time")
     return found
 
 
