@@ -72,7 +72,10 @@ def made(
     jobs = calibrations.jobs(found, question.promises, SCALES if question.picture else ())
     tell("calibrating protocols", 0, 0)
     how: dict[str, Any] = {"workers": workers, "address": address}
-    calibrated = calibrations.made(jobs, question, place, **how, until=until(_CALIBRATING), tell=tell)
+    content = "" if people.data is None else people.data.content()
+    calibrated = calibrations.made(
+        jobs, question, place, **how, content=content, until=until(_CALIBRATING), tell=tell
+    )
     fit = [each for each in calibrated if each.fits and each.job.scale == 1]
     with _warned_once():
         plan = runs.planned(question, people, fit, question.seeds, runs.ATTACKED)
@@ -185,6 +188,10 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
     found: list[str] = []
     if people.data is not None:
         found += data_warnings.data_warnings(_examples(question, people.data, first))
+        found.append(
+            "choosing by the true labels, as here, costs privacy that no figure includes: where that matters, compare "
+            "on public or synthetic people like these"
+        )
     if people.sampled:
         found.append(
             f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "

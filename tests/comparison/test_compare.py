@@ -97,6 +97,22 @@ def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, hands: 
         compared("b", target="epsilon=2")
 
 
+def test_what_was_calibrated_for_other_data_is_not_taken_up(compared: Compared, tmp_path: Path) -> None:
+    place = tmp_path / "some.csv"
+    how: dict[str, Any] = {"data": str(place), "label": "y", "positive": "yes"}
+    how |= {"target": "epsilon=0", "protocols": ["laplace-label-proportions"], "seeds": 1}
+
+    def write(more: int) -> None:
+        rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(60 + more)]
+        place.write_text("\n".join(["x,y", *rows]) + "\n")
+
+    write(0)
+    assert compared(**how).recommendation.protocol is None  # so there is no run either, which would tell
+    write(30)
+    with pytest.raises(InputError, match="has a comparison that differs: its data are others"):
+        compared(**how)
+
+
 def test_where_nothing_fits_what_is_relaxed_makes_it_fit(compared: Compared) -> None:
     few = ["label-proportions", "secure-aggregation"]
     none = compared("none", protocols=few, target="epsilon=0.002", constraints=["coalition(3)<=0.001"])
