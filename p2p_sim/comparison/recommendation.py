@@ -322,6 +322,8 @@ def _nothing(
         "parameter" in row or row["status"] == LEFT_OUT for row in rows
     ):  # rows of those that fit have one
         reasons = ["of no protocol that fits is there a run from which anything was learned"]
+    elif all(row["status"] == FAILED for row in rows):
+        reasons = ["every protocol failed, for the reason beside it, so nothing is known of what fits"]
     else:
         reasons = [f"nothing fits: no protocol keeps {promises.told()}"]
     return Recommendation(None, "", None, tuple(reasons), tuple(doubts), tuple(found[:_MOST_RELAXED]), 0, 0)

@@ -132,6 +132,13 @@ def test_that_fits_and_was_not_learned_from_is_not_said_not_to_fit() -> None:
     assert found.reasons == ("of no protocol that fits is there a run from which anything was learned",)
 
 
+def test_where_all_failed_it_is_not_said_that_no_protocol_keeps_the_promise() -> None:
+    rows = [{"protocol": "p0", "status": "failed", "why": "the largest cluster has 3 users"}]
+    assert recommendation.recommended(rows, {}, [], ASKED, []).reasons[0].startswith("every protocol failed")
+    rows.append({"protocol": "p1", "status": "does not fit", "why": "it learns 2"})
+    assert recommendation.recommended(rows, {}, [], ASKED, []).reasons[0].startswith("nothing fits")
+
+
 def test_what_learns_no_more_than_guessing_is_not_recommended() -> None:
     found = chosen([made_up(0, **{"utility[constant]": 0.9})], {"p0": [0.9, 0.9]})
     assert found.protocol is None
