@@ -21,7 +21,7 @@ from p2p_sim.core.paths import path_of
 from p2p_sim.learning import data_warnings, experiment
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
-from p2p_sim.sweep import sweeping
+from p2p_sim.sweep import regrown, sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
@@ -113,10 +113,11 @@ def _swept(
     until: float | None,
     tell: Progress,
 ) -> list[tuple[Calibrated, table.Trials]]:
-    """Make a sweep, and return of each calibration its runs."""
+    """Make a sweep, and return of each calibration its runs; it may have grown since, as there was no time for all."""
     every = list({id(each): each for each in plan.of}.values())
     if not every:
         return []
+    regrown.keep_common(place, plan.grid)
     swept = sweeping.made(plan.grid, out=place, workers=workers, address=address, tell=tell, until=until)
     rows: dict[int, list[Any]] = {id(each): [] for each in every}
     for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
