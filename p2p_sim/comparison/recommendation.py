@@ -224,6 +224,8 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
         found.append(
             "it was chosen on the test rows that its utility is of, which flatters it: on others expect a little less"
         )
+    if others and taken["seeds"] < _ENOUGH:
+        found.append("error bars of two seeds are wide, so that much is alike: give --seeds 5")
     if taken["seeds"] < 2:
         found.append("there is one seed only, so no error bar: give --seeds 5")
     return found

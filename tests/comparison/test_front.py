@@ -81,6 +81,9 @@ def test_of_like_ones_that_is_taken_whose_worst_party_learns_least_and_the_doubt
     rows = [made_up(0, **{NAMES[2]: 2.0}), made_up(1)]
     found = chosen(rows, {"p0": [0.90, 0.92, 0.91, 0.90], "p1": [0.91, 0.90, 0.90, 0.91]})
     assert found.protocol == "p1"
+    assert not any("two seeds" in doubt for doubt in found.doubts)
+    few = chosen([{**row, "seeds": 2} for row in rows], {"p0": [0.9, 0.7], "p1": [0.6, 0.7]})
+    assert (few.protocol, any("of two seeds are wide" in doubt for doubt in few.doubts)) == ("p1", True)
     assert any(
         doubt == "its difference in utility from p0 is smaller than the error bars" for doubt in found.doubts
     )
