@@ -21,7 +21,7 @@ from p2p_sim.core.paths import path_of
 from p2p_sim.learning import data_warnings, experiment
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
-from p2p_sim.sweep import sweeping
+from p2p_sim.sweep import regrown, sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ def made(
     jobs = calibrations.jobs(found, question.promises, SCALES if question.picture else ())
     tell("calibrating protocols", 0, 0)
     how: dict[str, Any] = {"workers": workers, "address": address}
-    calibrated = calibrations.made(jobs, question, place, **how, until=until(_CALIBRATING), tell=tell)
+    content = "" if people.data is None else people.data.content()
+    calibrated = calibrations.made(
+        jobs, question, place, **how, content=content, until=until(_CALIBRATING), tell=tell
+    )
     fit = [each for each in calibrated if each.fits and each.job.scale == 1]
     with _warned_once():
         plan = runs.planned(question, people, fit, question.seeds, runs.ATTACKED)
@@ -110,10 +113,11 @@ def _swept(
     until: float | None,
     tell: Progress,
 ) -> list[tuple[Calibrated, table.Trials]]:
-    """Make a sweep, and return of each calibration its runs."""
+    """Make a sweep, and return of each calibration its runs; it may have grown since, as there was no time for all."""
     every = list({id(each): each for each in plan.of}.values())
     if not every:
         return []
+    regrown.keep_common(place, plan.grid)
     swept = sweeping.made(plan.grid, out=place, workers=workers, address=address, tell=tell, until=until)
     rows: dict[int, list[Any]] = {id(each): [] for each in every}
     for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
@@ -185,6 +189,10 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
     found: list[str] = []
     if people.data is not None:
         found += data_warnings.data_warnings(_examples(question, people.data, first))
+        found.append(
+            "choosing by the true labels, as here, costs privacy that no figure includes: where that matters, compare "
+            "on public or synthetic people like these"
+        )
     if people.sampled:
         found.append(
             f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
