@@ -63,7 +63,7 @@ def protocol_of(each: Calibrated) -> Protocol:
 
 def _looked_at(question: Question, people: People) -> dict[str, Any]:
     found: dict[str, Any] = {"costs": True}
-    if people.features == 0:
+    if people.features == 0 or people.labels.name == NUMERIC:  # of many numbers a model sees too few of each
         found["eta"] = "prior"
     elif "users" in question.people:
         found["eta"] = "true"
