@@ -154,7 +154,9 @@ def _result(
     rows = [table.row_of(each, trials.get(id(each), none), promises) for each in target]
     rows = front.marked(rows, promises)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
-    chosen = recommendation.recommended(rows, utilities, target, promises, remarks)
+    chosen = recommendation.recommended(
+        rows, utilities, target, promises, remarks, same_users=people.data is not None
+    )
     rows.sort(key=_order)
     rows += [table.row_without(each) for each in others]
     points = [

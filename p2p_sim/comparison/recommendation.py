@@ -86,8 +86,13 @@ def recommended(
     calibrated: Sequence[Calibrated],
     promises: Promises,
     remarks: Sequence[str],
+    *,
+    same_users: bool = True,
 ) -> Recommendation:
     """Choose among the rows that fit, marked by ``front.marked``.  ``remarks``: further doubts, of all protocols.
+
+    ``same_users``: whether all seeds have the same users and test rows, as of data, so that error bars do not know of
+    others.
 
     Of the protocols whose utility differs from the best one's by no more than its error bar, the one is taken whose
     worst party learns least; then the one that sends fewer bytes.
@@ -101,7 +106,7 @@ def recommended(
     taken = min(tied, key=_order)
     whole, agreeing = _stability(useful, utilities, str(taken["protocol"]))
     doubts = [
-        *_of_utility(taken, useful, tied),
+        *_of_utility(taken, useful, tied, same_users),
         *_of_stability(whole, agreeing),
         *_of_privacy(taken, promises),
         *_of_attack(taken),
@@ -222,7 +227,7 @@ def _beside(taken: Row) -> list[str]:
     return [", and ".join(known)] if known else []
 
 
-def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[str]:
+def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row], same_users: bool) -> list[str]:
     found = []
     others = [row for row in tied if row is not taken]
     if others:
@@ -230,7 +235,7 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
         found.append(f"its difference in utility from {names} is smaller than the error bars")
     tests, utility = taken.get("test_rows"), float(taken["utility"])
     rest = [row for row in useful if row is not taken and row not in others]
-    if tests and rest and taken["metric"] == "accuracy":
+    if same_users and tests and rest and taken["metric"] == "accuracy":
         error = 1.96 * math.sqrt(2 * utility * (1 - utility) / tests)
         near = [str(row["protocol"]) for row in rest if abs(utility - row["utility"]) < error]
         if near:

@@ -138,11 +138,13 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the columns of the table mean, a sentence each."""
     row, promise = fit[0], found.question.promises.target
     tests = f"{row['test_rows']:,.0f} " if row.get("test_rows") else ""
+    which = "the same for all seeds" if "data" in found.question.people else "others for each seed"
+    coins = ", of the protocols' coins alone" if "data" in found.question.people else ""
     said = [
         "*: on the front: no other is at least as good in utility, proven ε of every promise and of the worst party, "
         "bytes and seconds, and better in one",
-        f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, the same for all seeds: the mean "
-        f"over seeds ± a 95 % interval, of the protocols' coins alone{_beside(row)}",
+        f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, {which}: the mean over seeds ± "
+        f"a 95 % interval{coins}{_beside(row)}",
         "ε: nats, exact unless marked; less is better for users.  worst party: the server or peer who learns most by "
         "herself",
         f"ε = {promise.epsilon:g}: of 100 labels that are one of two, each as likely, who has the view guesses "

@@ -163,6 +163,16 @@ def test_two_seeds_whose_error_bar_reaches_what_guessing_gives_are_doubted() -> 
         assert any("reaches down to what guessing gives" in each for each in found.doubts) == doubted
 
 
+def test_other_test_rows_are_a_doubt_only_where_all_seeds_have_the_same() -> None:
+    rows = front.marked(
+        [made_up(0, utility=0.8, test_rows=100), made_up(1, utility=0.75, test_rows=100)], ASKED
+    )
+    by_seed = {"p0": dict.fromkeys(range(3), 0.8), "p1": dict.fromkeys(range(3), 0.75)}
+    for same in (True, False):
+        found = recommendation.recommended(rows, by_seed, [], ASKED, [], same_users=same)
+        assert any("could change places" in each for each in found.doubts) == same
+
+
 def test_bounds_and_estimates_are_doubts() -> None:
     rows = [made_up(0, **{"basis[learner]": "upper", "basis[user]": "claimed", "attack_basis": "measured"})]
     doubts = chosen(rows, {"p0": [0.9, 0.9]}).doubts
