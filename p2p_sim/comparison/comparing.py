@@ -94,9 +94,11 @@ def made(
 
 
 def _place(question: Question, out: str | Path | None) -> Path:
-    """Return the folder of a comparison: the same for the same question."""
+    """Return the folder of a comparison: the same for the same question.  Raises InputError for one of something else."""
     if out is not None:
-        return path_of("out", out)
+        place = path_of("out", out)
+        calibrations.check_place(place)
+        return place
     text = json.dumps(question.document(), sort_keys=True)
     return Path(COMPARISONS) / f"{question.name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,32 @@ def test_what_cannot_be_compared_is_refused_before_any_work(
     assert said in str(refused.value)
     assert not hands[0].made
     assert not (tmp_path / "a").exists()
+
+
+def test_a_range_that_most_labels_are_outside_is_refused_before_any_work(
+    compared: Compared, hands: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "n.csv").write_text("x,y\n" + "".join(f"{i},{i + 0.5}\n" for i in range(40)))
+    with pytest.raises(InputError, match=r"30 of 40 numbers.*outside 0 to 10: say between .*\(--range\)"):
+        compared(data=tmp_path / "n.csv", label="y", range=(0, 10), protocols=None)
+    assert not hands[0].made
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [("run.json", "holds something else, such as 'run.json'"), ("", "is a file, or in one")],
+)
+def test_a_place_of_something_else_is_left_as_it_is(
+    inside: str, said: str, compared: Compared, tmp_path: Path
+) -> None:
+    kept = tmp_path / "a" / inside
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("precious")
+    with pytest.raises(InputError, match=re.escape(said)):
+        compared()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [kept]
+    assert kept.read_text() == "precious"
 
 
 def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_path: Path) -> None:
