@@ -57,6 +57,7 @@ def made(
     def until(part: float) -> float | None:
         return None if budget is None else begin + part * budget
 
+    address = sweeping.where_made(workers, address)
     tell("looking at the data", 0, 0)
     people = people_of(question.people, question.range)
     found, others = candidates.of(question.protocols, people.labels, people.features)
@@ -94,7 +95,7 @@ def made(
 
 
 def _place(question: Question, out: str | Path | None) -> Path:
-    """Return the folder of a comparison: the same for the same question.  Raises InputError for one of something else."""
+    """Return the folder of a comparison, the same for the same question; raises InputError for one of something else."""
     if out is not None:
         place = path_of("out", out)
         calibrations.check_place(place)

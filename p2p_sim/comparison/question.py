@@ -12,6 +12,7 @@ from p2p_sim.comparison.promises import Promises
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, CLASSES
+from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import experiment, number_labels
 from p2p_sim.learning.data.tables import number_text
 from p2p_sim.learning.label_kinds import LabelKind, label_kind
@@ -171,6 +172,7 @@ def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Pe
 def _synthetic(asked: Mapping[str, Any]) -> People:
     shares: Sequence[float] | None = asked.get("shares")
     count = 2 if shares is None else len(shares)
+    shares_of(max(count, 2), shares, asked.get("share"))  # refused before anything is calibrated
     labels = LabelKind(BINARY if count == 2 else CLASSES, "y", count)
     users = asked["users"]
     among = {"users": MOST_USERS} if users > MOST_USERS else {}

@@ -187,6 +187,11 @@ def test_several_classes_go_to_protocols_that_take_them(compared: Compared) -> N
         ({"users": 10, "label": "y"}, "label needs data"),
         ({"users": 10, "colour": "y"}, "no argument of compare"),
         ({"data": "no-such-set"}, "no-such-set"),
+        ({"users": 30, "shares": [0.2, 0.3]}, "sum to 0.5, must sum to 1"),
+        ({"users": 30, "shares": [1.0]}, "shares"),
+        ({"users": 30, "shares": [0.5, 0.5], "share": 0.5}, "leave it out"),
+        ({"workers": -1}, "workers = -1"),
+        ({"workers": 2, "address": "here:1"}, "workers and address are both given"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_work(
