@@ -95,7 +95,7 @@ def made(
 
 
 def _place(question: Question, out: str | Path | None) -> Path:
-    """Return the folder of a comparison, the same for the same question; raises InputError for that of another thing."""
+    """Return the folder of a comparison, the same for the same question; raises InputError if it is another's."""
     if out is not None:
         place = path_of("out", out)
         calibrations.check_place(place)

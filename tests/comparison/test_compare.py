@@ -12,6 +12,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import catalogue, privacy
+from p2p_sim.cli import program
 from p2p_sim.comparison import comparing
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.errors import InputError
@@ -257,3 +258,14 @@ def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pyt
 
 def test_it_is_exported() -> None:
     assert p2p_sim.compare.__name__ == "compare"
+
+
+def test_who_interrupts_it_is_told_how_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**_how: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("p2p_sim.comparison.compare", interrupted)
+    assert program.main(["compare", "--users", "30", "--target", "epsilon=1"]) == 130
+    assert capsys.readouterr().err.endswith("give the same command again to go on\ninterrupted\n")
