@@ -121,6 +121,7 @@ def made(
     question: Question,
     place: Path,
     *,
+    content: str = "",
     workers: int | None,
     address: str | None,
     until: float | None,
@@ -128,10 +129,11 @@ def made(
 ) -> list[Calibrated]:
     """Make the calibrations that are not in the folder yet; return all, in order.
 
-    Raises InputError where the folder holds those of another question, or of other code.
+    ``content``: the SHA-256 of the data; empty of synthetic users.
+    Raises InputError where the folder holds those of another question, of other data or of other code.
     """
     texts = [job.text(question) for job in asked]
-    about = _about(asked, question)
+    about = _about(asked, question, content)
     with folder.held(place / FOLDER) as kept:
         if kept.about is None:
             kept.begin(about)
@@ -191,16 +193,17 @@ def _calibrated(job: Job, answer: Mapping[str, Any] | None) -> Calibrated:
     return Calibrated(job, Fitted(**answer["found"]), messages=float(answer["messages"]))
 
 
-def _about(asked: Sequence[Job], question: Question) -> dict[str, Any]:
+def _about(asked: Sequence[Job], question: Question, content: str) -> dict[str, Any]:
     modules = sorted({name for job in asked for name in code_fingerprint.modules_of(job.candidate.made())})
     code = code_fingerprint.code_of(modules) | {name: metadata.version(name) for name in _LIBRARIES}
     every = [[class_name(job.candidate.kind), job.scale] for job in asked]
     asks = json.loads(json.dumps([question.document(), every]))
-    return {"source": "", "runs": len(asked), "grids": asks, "code": code, "examples": {}}
+    return {"source": "", "runs": len(asked), "grids": asks, "code": code, "examples": {"data": content}}
 
 
 def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
     changes = [] if then["grids"] == now["grids"] else ["it asked something else"]
+    changes += [] if then["examples"] == now["examples"] else ["its data are others"]
     changes += code_fingerprint.differences(then["code"], now["code"])
     if changes:
         raise InputError(

@@ -21,7 +21,7 @@ from p2p_sim.core.paths import path_of
 from p2p_sim.learning import data_warnings, experiment
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
-from p2p_sim.sweep import sweeping
+from p2p_sim.sweep import regrown, sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
@@ -73,7 +73,10 @@ def made(
     jobs = calibrations.jobs(found, question.promises, SCALES if question.picture else ())
     tell("calibrating protocols", 0, 0)
     how: dict[str, Any] = {"workers": workers, "address": address}
-    calibrated = calibrations.made(jobs, question, place, **how, until=until(_CALIBRATING), tell=tell)
+    content = "" if people.data is None else people.data.content()
+    calibrated = calibrations.made(
+        jobs, question, place, **how, content=content, until=until(_CALIBRATING), tell=tell
+    )
     fit = [each for each in calibrated if each.fits and each.job.scale == 1]
     with _warned_once():
         plan = runs.planned(question, people, fit, question.seeds, runs.ATTACKED)
@@ -88,7 +91,7 @@ def made(
             plan = runs.planned(question, people, those, question.seeds[: runs.PICTURED], 0)
             pictured = _swept(plan, place / PICTURE, **how, until=until(_PICTURING), tell=tell)
     tell("writing the comparison", 0, 0)
-    remarks = _remarks(question, people, found[0])
+    remarks = [*_remarks(question, people, found[0]), *_cut_short(question, swept)]
     result = _result(question, people, place, calibrated, others, swept, pictured, remarks)
     _write(result)
     return result
@@ -113,10 +116,11 @@ def _swept(
     until: float | None,
     tell: Progress,
 ) -> list[tuple[Calibrated, table.Trials]]:
-    """Make a sweep, and return of each calibration its runs."""
+    """Make a sweep, and return of each calibration its runs; it may have grown since, as there was no time for all."""
     every = list({id(each): each for each in plan.of}.values())
     if not every:
         return []
+    regrown.keep_common(place, plan.grid)
     swept = sweeping.made(plan.grid, out=place, workers=workers, address=address, tell=tell, until=until)
     rows: dict[int, list[Any]] = {id(each): [] for each in every}
     for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
@@ -188,6 +192,10 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
     found: list[str] = []
     if people.data is not None:
         found += data_warnings.data_warnings(_examples(question, people.data, first))
+        found.append(
+            "choosing by the true labels, as here, costs privacy that no figure includes: where that matters, compare "
+            "on public or synthetic people like these"
+        )
     if people.sampled:
         found.append(
             f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
@@ -199,6 +207,16 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
         )
     warning = delta_warning(question.promises.delta, people.users)
     return found + ([warning] if warning else [])
+
+
+def _cut_short(question: Question, swept: Sequence[tuple[Calibrated, table.Trials]]) -> list[str]:
+    """Return which protocols have fewer seeds than were asked for, though some."""
+    few = [
+        f"{each.job.candidate.name} {len(trials.made)}"
+        for each, trials in swept
+        if 0 < len(trials.made) < len(question.seeds)
+    ]
+    return [f"of {len(question.seeds)} seeds there was time for fewer: {', '.join(few)}"] if few else []
 
 
 def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> experiment.Examples:

@@ -16,8 +16,8 @@ COSTS = ("bytes[a user]", "seconds[network]")
 
 
 def columns(promises: Promises) -> list[str]:
-    """Return what is held against each other beside utility; of all these less is better."""
-    return [*(f"epsilon_nats[{each.view.key}]" for each in promises.every), WORST_PARTY, *COSTS]
+    """Return what is held against each other beside utility; of all these less is better, and each ε is proven."""
+    return [*(f"epsilon_upper[{each.view.key}]" for each in promises.every), WORST_PARTY, *COSTS]
 
 
 def marked(rows: Sequence[Row], promises: Promises) -> list[Row]:

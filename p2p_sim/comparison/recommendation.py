@@ -186,10 +186,14 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
         )
     others = [str(row["protocol"]) for row in tied if row is not taken]
     if others:
-        worst, who = taken.get(WORST_PARTY), taken.get("worst_party")
+        worst, alike = taken.get(WORST_PARTY), ", ".join([str(taken["protocol"]), *others])
+        least = (
+            "none has a worst party of whom it is known what she learns"
+            if worst is None
+            else f"its worst party, {taken.get('worst_party')}, learns least, ε = {worst:.4g}"
+        )
         told.append(
-            f"of the {len(tied)} that do alike ({', '.join([str(taken['protocol']), *others])}) its worst party, "
-            f"{who}, learns least, ε = {worst:.4g}, and among equals it sends fewest bytes"
+            f"of the {len(tied)} that do alike ({alike}) {least}, and among equals it sends fewest bytes"
         )
     if taken.get("bytes[a user]") is not None:
         told.append(
@@ -216,8 +220,14 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row]) -> list[
                 f"other {tests:,} test rows could order it and {', '.join(near)} otherwise: the error bars are of the "
                 "protocols' coins alone, on the same test rows"
             )
+    if len(useful) > 1:
+        found.append(
+            "it was chosen on the test rows that its utility is of, which flatters it: on others expect a little less"
+        )
+    if others and taken["seeds"] < _ENOUGH:
+        found.append("error bars of two seeds are wide, so that much is alike: give --seeds 5")
     if taken["seeds"] < 2:
-        found.append("there is one seed only, so no error bar: give --seeds 5")
+        found.append("there is one seed only, so no error bar: give more --seeds, or more time")
     return found
 
 
@@ -242,6 +252,8 @@ def _of_privacy(taken: Row, promises: Promises) -> list[str]:
         elif basis != "exact":
             found.append(f"the ε of {key} is {basis}, not proven")
     worst, who = taken.get(WORST_PARTY), str(taken.get("worst_party"))
+    if worst is None and taken.get("worst_party"):
+        found.append(f"what {who} learns is not known, and may be everything")
     if worst is not None and who not in named and worst > _LARGE * promises.target.epsilon:
         shown = "everything: she is trusted with the labels" if math.isinf(worst) else f"ε = {worst:.4g}"
         found.append(f"{who} learns {shown}, and no constraint names her")
@@ -262,17 +274,18 @@ def _of_attack(taken: Row) -> list[str]:
 
 
 def _alternative(taken: Row, useful: Sequence[Row]) -> str:
-    """Return in words the best protocol in which no party learns everything, where one does in the one taken."""
-    worst = taken.get(WORST_PARTY)
-    if worst is None or math.isfinite(worst):
+    """Return in words the best protocol in which no party learns everything, where one does, or may, in that taken."""
+    worst, who = taken.get(WORST_PARTY), taken.get("worst_party")
+    if not who or (worst is not None and math.isfinite(worst)):
         return ""
     safe = [row for row in useful if row.get(WORST_PARTY) is not None and math.isfinite(row[WORST_PARTY])]
     if not safe:
         return ""
     best = max(safe, key=lambda row: float(row["utility"]))
+    setting = f" ({best['parameter']} = {best['value']:.6g})" if best["parameter"] else ""
     return (
-        f"who does not trust {taken['worst_party']} takes {best['protocol']} ({best['parameter']} = "
-        f"{best['value']:.6g}): {_percent(best)}, and {best['worst_party']} learns most, ε = {best[WORST_PARTY]:.4g}"
+        f"who does not trust {who} takes {best['protocol']}{setting}: {_percent(best)}, and {best['worst_party']} "
+        f"learns most, ε = {best[WORST_PARTY]:.4g}"
     )
 
 
@@ -307,8 +320,12 @@ def _nothing(
     found.sort(key=lambda each: (factor(each), each.protocol))
     if fit:
         reasons = [_of_no_use(fit)]
-    elif any(row.get("value") is not None or row["status"] == LEFT_OUT for row in rows):
+    elif any(
+        "parameter" in row or row["status"] == LEFT_OUT for row in rows
+    ):  # rows of those that fit have one
         reasons = ["of no protocol that fits is there a run from which anything was learned"]
+    elif all(row["status"] == FAILED for row in rows):
+        reasons = ["every protocol failed, for the reason beside it, so nothing is known of what fits"]
     else:
         reasons = [f"nothing fits: no protocol keeps {promises.told()}"]
     return Recommendation(None, "", None, tuple(reasons), tuple(doubts), tuple(found[:_MOST_RELAXED]), 0, 0)
@@ -316,11 +333,11 @@ def _nothing(
 
 def _of_no_use(fit: Sequence[Row]) -> str:
     best = max(fit, key=lambda row: float(row["utility"]))
-    bound = {str(row["bound_by"]) for row in fit if row["bound_by"]}
+    bound = sorted({str(row["bound_by"]) for row in fit if row["bound_by"]})
     guessing = shown(best["utility[constant]"], None, str(best["metric"]))
     return (
         f"nothing that fits learns more than always guessing the same does ({guessing}): the best is "
-        f"{best['protocol']} with {_percent(best)}; allow {' or '.join(sorted(bound))} more"
+        f"{best['protocol']} with {_percent(best)}" + (f"; allow {' or '.join(bound)} more" if bound else "")
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.question import People, Question
+from p2p_sim.core.label_kinds import NUMERIC
 from p2p_sim.core.protocol import Protocol
 
 ATTACKED = 1
@@ -62,7 +63,7 @@ def protocol_of(each: Calibrated) -> Protocol:
 
 def _looked_at(question: Question, people: People) -> dict[str, Any]:
     found: dict[str, Any] = {"costs": True}
-    if people.features == 0:
+    if people.features == 0 or people.labels.name == NUMERIC:  # of many numbers a model sees too few of each
         found["eta"] = "prior"
     elif "users" in question.people:
         found["eta"] = "true"

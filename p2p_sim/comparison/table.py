@@ -155,11 +155,12 @@ def _privacy(each: Calibrated, promises: Promises) -> Row:
         found[f"epsilon_nats[{key}]"] = one["epsilon"]
         found[f"epsilon_upper[{key}]"] = one["upper"]
         found[f"basis[{key}]"] = one["basis"]
-    parties = [key for key in parties_of(each) if key in figures and not math.isnan(figures[key]["epsilon"])]
-    worst = max(parties, key=lambda key: float(figures[key]["upper"]), default="")
+    parties = [key for key in parties_of(each) if key in figures]
+    unknown = [key for key in parties if math.isnan(figures[key]["upper"])]  # may be everything
+    worst = next(iter(unknown), max(parties, key=lambda key: float(figures[key]["upper"]), default=""))
     return found | {
         "worst_party": worst,
-        WORST_PARTY: figures[worst]["upper"] if worst else None,
+        WORST_PARTY: _known(figures[worst]["upper"]) if worst else None,
         "basis[worst party]": figures[worst]["basis"] if worst else "refused",
     }
 

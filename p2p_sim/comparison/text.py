@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.comparison.recommendation import shown
-from p2p_sim.comparison.table import DOMINATED, FITS, FRONT, WORST_PARTY
+from p2p_sim.comparison.table import DOMINATED, FITS, FRONT
 from p2p_sim.report import figure_text, terminal
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def heads(found: Comparison) -> list[str]:
 def cells(found: Comparison, row: Mapping[str, Any]) -> list[Any]:
     """Return a row of the table."""
     setting = f"{row['parameter']} = {row['value']:.4g}" if row.get("parameter") else "-"
-    worst = "-" if row.get(WORST_PARTY) is None else (f"{epsilon(row, 'worst party')} ({row['worst_party']})")
+    worst = "-" if not row.get("worst_party") else (f"{epsilon(row, 'worst party')} ({row['worst_party']})")
     attack = "-" if row.get("advantage") is None else f"{100 * row['advantage']:+.2f} {row['attacker']}"
     baseline = "-" if row.get("attack_baseline") is None else f"{100 * row['attack_baseline']:.2f} %"
     return [
@@ -117,8 +117,8 @@ def _shown(found: Comparison) -> int:
 def _foot(found: Comparison, fit: list[dict[str, Any]]) -> list[str]:
     row = fit[0]
     said = [
-        "*: on the front: no other is at least as good in utility, ε of every promise and of the worst party, bytes "
-        "and seconds, and better in one",
+        "*: on the front: no other is at least as good in utility, proven ε of every promise and of the worst party, "
+        "bytes and seconds, and better in one",
         f"utility: {METRICS[row.get('metric') or 'accuracy']} on the test rows, mean over seeds ± 95 % interval"
         + _beside(row),
         "ε: nats, exact unless marked.  worst party: the server or peer who learns most by herself",

@@ -191,13 +191,14 @@ class _Released:
     def pairs(self) -> Iterator[tuple[Array, Array]]:
         """Return the users (m,) and the labels (m,) of one part of the output after the other, and count them."""
         given = np.zeros(len(self.groups.names), np.int64)
-        users = int(self.groups.starts[-1])
+        users, labels = int(self.groups.starts[-1]), self.counts.shape[1]
         for columns in _parts_of(self.outputs, self.whose):
             whose, y = columns[self.whose], columns["y"]
-            if y.dtype.kind not in "bui" or (len(y) and int(y.max()) >= self.counts.shape[1]):
+            if y.dtype.kind not in "bui" or (len(y) and not 0 <= int(y.min()) <= int(y.max()) < labels):
+                ends = f", from {y.min()} to {y.max()}" if len(y) and y.dtype.kind in "buif" else ""
                 raise InputError(
-                    f"the learner returned y of type {y.dtype}, up to {y.max()}: a model needs labels from 0 to "
-                    f"{self.counts.shape[1] - 1}; leave out --model"
+                    f"the learner returned y of type {y.dtype}{ends}: a model needs labels from 0 to {labels - 1}; "
+                    "leave out --model"
                 )
             if self.whose == "cluster":
                 code = self.groups.codes(whose)

@@ -16,12 +16,14 @@ _SMALLEST = 1e-300
 def close_in(f: Callable[[float], float], low: float, high: float, rtol: float) -> tuple[float, float]:
     """Return ends within ``low`` and ``high`` between which f changes its sign, or at one of which it is 0.
 
-    f has no nan, and other signs at ``low`` and ``high``, or is 0 at one.  What is returned is at most ``rtol`` wide,
+    f has other signs at ``low`` and ``high``, or is 0 at one.  What is returned is at most ``rtol`` wide,
     as a part of the larger end.  f is called at both ends, then by inverse quadratic interpolation where the last three
-    points say that it is safe, else in the middle.
+    points say that it is safe, else in the middle.  Raises ArithmeticError where f is nan, or of one sign at both ends.
     """
     a, b = low, high
     f_a, f_b = f(a), f(b)
+    if not (f_a <= 0 <= f_b or f_b <= 0 <= f_a):
+        raise ArithmeticError(f"a curve is {f_a!r} at {low!r} and {f_b!r} at {high!r}: it has no root there")
     c, f_c, t = a, f_a, 0.5
     while f_a != 0 != f_b:
         width, most = abs(b - a), max(_SMALLEST, rtol * max(abs(a), abs(b)))
@@ -32,6 +34,8 @@ def close_in(f: Callable[[float], float], low: float, high: float, rtol: float) 
         if x in (a, b):  # beside each other
             break
         f_x = f(x)
+        if math.isnan(f_x):
+            raise ArithmeticError(f"a curve is nan at {x!r}")
         if (f_x > 0) == (f_a > 0) and f_x != 0:
             c, f_c = a, f_a
         else:

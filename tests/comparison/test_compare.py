@@ -19,6 +19,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.learning import users_of_run
 from p2p_sim.protocol_parameters import complete, parameters
 from p2p_sim.sweep import folder
+from p2p_sim.sweep.budget import Timed
 from tests.comparison.conftest import PEOPLE
 
 Compared = Callable[..., Comparison]
@@ -97,6 +98,47 @@ def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, hands: 
     assert len(running.made) == 2 * first[1]
     with pytest.raises(InputError, match="has a comparison that differs: it asked something else"):
         compared("b", target="epsilon=2")
+
+
+def test_what_there_was_no_time_to_calibrate_is_made_when_it_goes_on(
+    compared: Compared, hands: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep grows then: its runs are kept."""
+    calibrating, running = hands
+    give = Timed.give
+
+    def all_but_one(self: Timed, index: int, text: str, group: str) -> bool:
+        late = group == "encrypted-shuffle" and '"promises"' in text
+        return False if late else give(self, index, text, group)
+
+    monkeypatch.setattr(Timed, "give", all_but_one)
+    first = compared(seeds=1)
+    assert dict(first.table[["protocol", "status"]].to_numpy())["encrypted-shuffle"] == "left out"
+    monkeypatch.setattr(Timed, "give", give)
+    before = (len(calibrating.made), len(running.made))
+    whole = compared(seeds=1)
+    assert (len(calibrating.made), len(running.made)) == (
+        before[0] + 1,
+        before[1] + 1,
+    )  # nothing is made twice
+    same = [name for name in whole.table if name != "seconds"]  # which measures computing
+    pandas.testing.assert_frame_equal(compared("another", seeds=1).table[same], whole.table[same])
+
+
+def test_what_was_calibrated_for_other_data_is_not_taken_up(compared: Compared, tmp_path: Path) -> None:
+    place = tmp_path / "some.csv"
+    how: dict[str, Any] = {"data": str(place), "label": "y", "positive": "yes"}
+    how |= {"target": "epsilon=0", "protocols": ["laplace-label-proportions"], "seeds": 1}
+
+    def write(more: int) -> None:
+        rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(60 + more)]
+        place.write_text("\n".join(["x,y", *rows]) + "\n")
+
+    write(0)
+    assert compared(**how).recommendation.protocol is None  # so there is no run either, which would tell
+    write(30)
+    with pytest.raises(InputError, match="has a comparison that differs: its data are others"):
+        compared(**how)
 
 
 def test_where_nothing_fits_what_is_relaxed_makes_it_fit(compared: Compared) -> None:

@@ -11,8 +11,8 @@ from p2p_sim.comparison import front, promises, recommendation
 
 ASKED = promises.read("epsilon=1", ["user<=2"])
 NAMES = [
-    "epsilon_nats[learner]",
-    "epsilon_nats[user]",
+    "epsilon_upper[learner]",
+    "epsilon_upper[user]",
     "epsilon_nats[worst party]",
     "bytes[a user]",
     "seconds[network]",
@@ -57,6 +57,13 @@ def test_calibrated_figures_that_differ_in_the_ninth_digit_are_alike() -> None:
     assert [row["status"] for row in front.marked(rows, ASKED)] == ["front", "front"]
 
 
+def test_a_lower_figure_does_not_put_a_row_on_the_front() -> None:
+    """What counts is what is proven: of a row with ε = 0.5 that may be 2, the upper end."""
+    vague = made_up(0, **{"epsilon_nats[learner]": 0.5, NAMES[0]: 2.0, "basis[learner]": "lower"})
+    sure = made_up(1, **{"epsilon_nats[learner]": 1.0, NAMES[0]: 1.0})
+    assert [row["status"] for row in front.marked([vague, sure], ASKED)] == ["dominated", "front"]
+
+
 def chosen(rows: list[dict[str, Any]], by_seed: dict[str, list[float]]) -> recommendation.Recommendation:
     rows = [{**row, "utility": float(np.mean(by_seed[row["protocol"]]))} for row in rows]
     utilities = {name: dict(enumerate(values)) for name, values in by_seed.items()}
@@ -74,6 +81,9 @@ def test_of_like_ones_that_is_taken_whose_worst_party_learns_least_and_the_doubt
     rows = [made_up(0, **{NAMES[2]: 2.0}), made_up(1)]
     found = chosen(rows, {"p0": [0.90, 0.92, 0.91, 0.90], "p1": [0.91, 0.90, 0.90, 0.91]})
     assert found.protocol == "p1"
+    assert not any("two seeds" in doubt for doubt in found.doubts)
+    few = chosen([{**row, "seeds": 2} for row in rows], {"p0": [0.9, 0.7], "p1": [0.6, 0.7]})
+    assert (few.protocol, any("of two seeds are wide" in doubt for doubt in few.doubts)) == ("p1", True)
     assert any(
         doubt == "its difference in utility from p0 is smaller than the error bars" for doubt in found.doubts
     )
@@ -100,6 +110,36 @@ def test_a_trusted_party_is_doubted_and_an_alternative_named() -> None:
         in found.doubts
     )
     assert found.alternative.startswith("who does not trust curator takes p1")
+
+
+def test_a_party_of_whom_nothing_is_known_counts_as_the_worst() -> None:
+    rows = [made_up(0, worst_party="relay", **{NAMES[2]: None}), made_up(1, parameter="", value=None)]
+    found = chosen(rows, {"p0": [0.95, 0.95, 0.951], "p1": [0.90, 0.90, 0.901]})
+    assert "what relay learns is not known, and may be everything" in found.doubts
+    assert found.alternative.startswith("who does not trust relay takes p1: ")
+    tied = chosen([rows[0], {**rows[0], "protocol": "p1"}], {"p0": [0.9, 0.91], "p1": [0.91, 0.9]})
+    assert any("none has a worst party of whom it is known" in each for each in tied.reasons)
+
+
+def test_the_choice_on_the_test_rows_is_a_doubt() -> None:
+    said = "it was chosen on the test rows that its utility is of"
+    both = chosen([made_up(0), made_up(1)], {"p0": [0.8, 0.81], "p1": [0.9, 0.91]})
+    assert any(each.startswith(said) for each in both.doubts)
+    assert not any(each.startswith(said) for each in chosen([made_up(0)], {"p0": [0.8, 0.81]}).doubts)
+
+
+def test_that_fits_and_was_not_learned_from_is_not_said_not_to_fit() -> None:
+    row = made_up(0, parameter="", value=None, utility=None, bound_by="")
+    found = recommendation.recommended(front.marked([row], ASKED), {}, [], ASKED, [])
+    assert found.protocol is None
+    assert found.reasons == ("of no protocol that fits is there a run from which anything was learned",)
+
+
+def test_where_all_failed_it_is_not_said_that_no_protocol_keeps_the_promise() -> None:
+    rows = [{"protocol": "p0", "status": "failed", "why": "the largest cluster has 3 users"}]
+    assert recommendation.recommended(rows, {}, [], ASKED, []).reasons[0].startswith("every protocol failed")
+    rows.append({"protocol": "p1", "status": "does not fit", "why": "it learns 2"})
+    assert recommendation.recommended(rows, {}, [], ASKED, []).reasons[0].startswith("nothing fits")
 
 
 def test_what_learns_no_more_than_guessing_is_not_recommended() -> None:

@@ -83,6 +83,21 @@ def test_programs_work_as_written(
 
 
 @pytest.mark.slow
+def test_what_a_page_writes_as_users_a_run_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program of docs/deployment.md that writes files, and the command after it that reads them."""
+    page = PAGES["docs/deployment.md"]
+    program = next(each for each in blocks(page, "python") if '"users.parquet"' in each)
+    command = next(each for each in blocks(page, "bash") if "--population users.parquet" in each)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(program)
+    runpy.run_path("program.py", run_name="__main__")
+    assert cli.main(shlex.split(command)[1:]) == 0
+    assert "test accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_the_main_job_is_the_readme_s_first_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
+from p2p_sim.learning.streamed_training import _Groups, _Released
 from p2p_sim.learning.training import label_stream, noise_correction, passes
 from p2p_sim.learning.training.label_stream import LabelStream
 from p2p_sim.learning.training.losses import Bags, channel, match
@@ -300,6 +301,15 @@ def test_the_figures_are_those_of_users_in_memory(protocol: Any, faults: Any, tm
         comparison.metrics["accuracy_corrected"]["log_loss"], abs=TIGHT
     )
     assert there.notes["data"]["test_rows"] == 800
+
+
+@pytest.mark.parametrize("y", [np.array([0, -1, 1]), np.array([0, 2, 1]), np.array([0.0, 0.5, 1.0])])
+def test_labels_that_are_none_are_refused(y: Array) -> None:
+    """A negative one would be counted as another user's."""
+    outputs = {"learner": {"sender": np.arange(3), "y": y}}
+    groups = _Groups(np.array([0, 3]), np.zeros(1, np.int64))
+    with pytest.raises(InputError, match="a model needs labels from 0 to 1"):
+        list(_Released(outputs, "sender", groups, np.zeros((1, 2), np.int64)).pairs())
 
 
 def test_what_goes_with_no_batch_is_said(tmp_path: Path) -> None:

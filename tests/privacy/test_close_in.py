@@ -68,3 +68,12 @@ def test_steps_plateaus_and_roots_at_an_end() -> None:
 def test_ends_that_are_neighbours_stay() -> None:
     low, high = 1.0, math.nextafter(1.0, 2)
     assert close_in(lambda x: x - 1 - 1e-17, low, high, 1e-20) == (low, high)
+
+
+def test_a_curve_without_a_root_or_without_a_value_is_no_root() -> None:
+    with pytest.raises(ArithmeticError, match="no root"):
+        close_in(lambda x: x + 1, 0.0, 1.0, RTOL)
+    with pytest.raises(ArithmeticError, match="nan at"):
+        close_in(lambda x: math.nan if 0.2 < x < 0.8 else x - 0.5, 0.0, 1.0, RTOL)
+    with pytest.raises(ArithmeticError, match="no root"):
+        close_in(lambda x: math.nan if x == 0 else x, 0.0, 1.0, RTOL)
