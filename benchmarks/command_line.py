@@ -17,9 +17,7 @@ def command_line(module: ModuleType, size: int, option: str = "users") -> None:
     """
     spec, about = module.__spec__, (module.__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(prog=f"python -m {spec.name if spec else ''}", description=about)
-    parser.add_argument(
-        f"--{option}", dest="size", metavar="N", type=lambda text: int(float(text)), default=size
-    )
+    parser.add_argument(f"--{option}", dest="size", metavar="N", type=_size, default=size)
     parser.add_argument("--cases", default=",".join(module.CASES), help="which rows, separated by commas")
     parser.add_argument("--repeat", type=int, default=5, help="interleaved pairs a ratio is the median of")
     parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
@@ -34,3 +32,11 @@ def command_line(module: ModuleType, size: int, option: str = "users") -> None:
         except p2p_sim.InputError as error:
             parser.error(str(error))
         write(measure.as_text(result))
+
+
+def _size(text: str) -> int:
+    """Return a whole number, of text such as 1000 or 1e6."""
+    try:
+        return int(float(text))
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, such as 1000 or 1e6") from None

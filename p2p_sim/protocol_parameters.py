@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.module_finder import in_one_line
 from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.core.protocol import Protocol
 
@@ -109,6 +110,20 @@ def complete(
     return {parameter.name: parameter.default for parameter in left} | values
 
 
+def constructed(kind: type[Protocol], values: Mapping[str, Any]) -> Protocol:
+    """Return ``kind(**values)``; raises InputError, with the place, for whatever a class of one's own raises."""
+    try:
+        return kind(**values)
+    except (InputError, ProtocolError):
+        raise
+    except Exception as error:
+        given = ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "no parameters"
+        raise InputError(
+            f"{kind.command_name()}: making it with {given} raises {in_one_line(error)}: give other values, or mend "
+            "the class"
+        ) from error
+
+
 def made(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
     """Make a protocol of the values that were given, and defaults; raises InputError where one is missing or wrong."""
     every = complete(kind, offered, values)
@@ -122,6 +137,6 @@ def made(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, 
             f"{kind.command_name()} needs {closed[0]!r}, which cannot be given here: only numbers, text and true or "
             "false can; give it a default, or run the protocol from Python"
         )
-    protocol = kind(**every)
+    protocol = constructed(kind, every)
     kept = protocol.parameters()  # one parameter may follow from another
     return Chosen(protocol, tuple(name for name in every if name not in values and kept[name] == every[name]))

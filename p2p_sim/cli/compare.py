@@ -136,8 +136,12 @@ class CompareCommand(TableOptions):
             "range": None if self.range is None else numbers_of("--range", self.range),
             **{name: getattr(self, name) for name in ("seeds", "budget", "out", "workers", "address")},
         }
-        with Progress() as progress, terminal.stdout_to_stderr():
-            found = comparison.compare(progress=progress, **how, **self._people())
+        try:
+            with Progress() as progress, terminal.stdout_to_stderr():
+                found = comparison.compare(progress=progress, **how, **self._people())
+        except KeyboardInterrupt:
+            print("what was made is kept: give the same command again to go on", file=sys.stderr)
+            raise
         sys.stdout.write(found.as_json() if as_json else str(found))
         if not as_json:
             sys.stdout.write(f"Kept in {terminal.visible(str(found.path))}\n")

@@ -95,6 +95,27 @@ def jobs(candidates: Sequence[Candidate], promises: Promises, scales: Sequence[f
     return found
 
 
+def check_place(place: Path) -> None:
+    """Check that a comparison can be kept in a folder, or is there; raises InputError.
+
+    Calibrations are the first thing that is written: a folder without them that holds anything is of something else.
+    """
+    try:
+        inside = sorted(entry.name for entry in place.iterdir())
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise InputError(f"--out {str(place)!r} is a file, or in one: give a folder") from None
+    except (OSError, ValueError) as error:  # too long, a null byte, or a folder that must not be read
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"--out {str(place)!r} is no usable path ({why}): give another folder") from error
+    if inside and FOLDER not in inside:
+        raise InputError(
+            f"--out {str(place)!r} holds something else, such as {inside[0]!r}: give a new or empty folder, or that of "
+            "the comparison that is to go on"
+        )
+
+
 def made(
     asked: Sequence[Job],
     question: Question,

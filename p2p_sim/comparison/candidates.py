@@ -14,7 +14,7 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.label_kinds import LabelKind, mismatch
 from p2p_sim.privacy.calibrate import RANGES
-from p2p_sim.protocol_parameters import complete, parameters
+from p2p_sim.protocol_parameters import complete, constructed, parameters
 
 GRAPH = "complete"
 """The graph of protocols that need one: everybody may write to everybody, so it is the same for all seeds."""
@@ -39,9 +39,8 @@ class Candidate:
 
     def made(self, value: float | None = None) -> Protocol:
         """Return the protocol; ``value``: of what varies, None: one to begin with."""
-        if self.vary is None:
-            return self.kind(**self.fixed)
-        return self.kind(**self.fixed, **{self.vary: self.start if value is None else value})
+        varied = {} if self.vary is None else {self.vary: self.start if value is None else value}
+        return constructed(self.kind, {**self.fixed, **varied})
 
     @property
     def start(self) -> float:

@@ -59,6 +59,7 @@ def made(
     def until(part: float) -> float | None:
         return None if budget is None else begin + part * budget
 
+    address = sweeping.where_made(workers, address)
     tell("looking at the data", 0, 0)
     people = people_of(question.people, question.range)
     found, others = candidates.of(question.protocols, people.labels, people.features)
@@ -99,9 +100,11 @@ def made(
 
 
 def _place(question: Question, out: str | Path | None) -> Path:
-    """Return the folder of a comparison: the same for the same question."""
+    """Return the folder of a comparison, the same for the same question; raises InputError if it is another's."""
     if out is not None:
-        return path_of("out", out)
+        place = path_of("out", out)
+        calibrations.check_place(place)
+        return place
     text = json.dumps(question.document(), sort_keys=True)
     return Path(COMPARISONS) / f"{question.name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 

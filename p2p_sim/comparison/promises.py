@@ -154,7 +154,11 @@ def _target(given: str | Mapping[str, Any]) -> dict[str, Any]:
         pairs = [part.partition("=") for part in given.split(",") if part.strip()]
         if not all(equals for _, equals, _ in pairs):
             raise InputError(f"target = {given!r}: give pairs, such as view=learner,epsilon=1,delta=1e-6")
-        values = {name.strip(): value.strip() for name, _, value in pairs}
+        names = [name.strip() for name, _, _ in pairs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"target = {given!r}: {twice} is given twice; leave one out")
+        values = {name: value.strip() for name, (_, _, value) in zip(names, pairs, strict=True)}
     else:
         raise InputError(
             f"target = {given!r}: give text, such as view=learner,epsilon=1,delta=1e-6, or a mapping"

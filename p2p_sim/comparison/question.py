@@ -12,7 +12,9 @@ from p2p_sim.comparison.promises import Promises
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, CLASSES
-from p2p_sim.learning import experiment
+from p2p_sim.core.synthetic import shares_of
+from p2p_sim.learning import experiment, number_labels
+from p2p_sim.learning.data.tables import number_text
 from p2p_sim.learning.label_kinds import LabelKind, label_kind
 from p2p_sim.sweep import settings as sweep_settings
 from p2p_sim.sweep.settings import reading_of
@@ -170,6 +172,7 @@ def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Pe
 def _synthetic(asked: Mapping[str, Any]) -> People:
     shares: Sequence[float] | None = asked.get("shares")
     count = 2 if shares is None else len(shares)
+    shares_of(max(count, 2), shares, asked.get("share"))  # refused before anything is calibrated
     labels = LabelKind(BINARY if count == 2 else CLASSES, "y", count)
     users = asked["users"]
     among = {"users": MOST_USERS} if users > MOST_USERS else {}
@@ -181,4 +184,9 @@ def _read(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Datase
 
     names = {"label": "label", "positive": "positive", "cluster_column": "cluster", "classes": "classes"}
     said = {argument: asked[name] for name, argument in names.items() if name in asked}
-    return datasets.load_by_kind(str(asked["data"]), range=range, reading=reading_of(asked), **said)
+    found = datasets.load_by_kind(str(asked["data"]), range=range, reading=reading_of(asked), **said)
+    values = found.values()
+    if range is not None and values is not None:
+        of = " to ".join(map(number_text, range))
+        number_labels.clipped_to(*range, values, found.label, of, "--range")  # before any protocol says so
+    return found

@@ -38,15 +38,9 @@ def on_the_grid(protocol: Protocol, data: Dataset) -> tuple[Dataset, Floats, int
     values, grid = _values(protocol, data), protocol.numbers()
     assert grid is not None  # the caller has asked
     low, high = float(grid[0]), float(grid[-1])
-    inside = np.clip(values, low, high)
+    of = f"low = {number_text(low)} to high = {number_text(high)}, the range of {protocol.command_name()}"
+    inside = clipped_to(low, high, values, data.label, of, "--low, --high")
     clipped = int((inside != values).sum())
-    if clipped > MOST_CLIPPED * len(values):
-        raise InputError(
-            f"label {data.label!r}: {clipped:,} of {len(values):,} numbers, the first {_first(values, inside)}, are "
-            f"outside low = {number_text(low)} to high = {number_text(high)}, the range of "
-            f"{protocol.command_name()}: say between which numbers labels are by public knowledge (--low, --high); it "
-            "is not looked up in the labels, which are private, and what lies outside is clipped"
-        )
     meant = tuple(number_text(number) for number in grid.tolist())
     labels: npt.NDArray[Any] = protocol.label_of(inside)
     return (
@@ -54,6 +48,22 @@ def on_the_grid(protocol: Protocol, data: Dataset) -> tuple[Dataset, Floats, int
         values,
         clipped,
     )
+
+
+def clipped_to(low: float, high: float, values: Floats, label: str, of: str, options: str) -> Floats:
+    """Return numbers clipped to a public range; ``of`` and ``options``: what it is called, and who says it.
+
+    Raises InputError where more than half of them are outside.
+    """
+    inside = np.clip(values, low, high)
+    clipped = int((inside != values).sum())
+    if clipped > MOST_CLIPPED * len(values):
+        raise InputError(
+            f"label {label!r}: {clipped:,} of {len(values):,} numbers, the first {_first(values, inside)}, are outside "
+            f"{of}: say between which numbers labels are by public knowledge ({options}); it is not looked up in the "
+            "labels, which are private, and what lies outside is clipped"
+        )
+    return inside
 
 
 def released(outputs: Mapping[str, Mapping[str, Array]]) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
 from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.protocol_parameters import constructed
 
 _STEPS = 60
 _MOST = 1e300
@@ -205,8 +206,9 @@ class _Solver:
     def setting(self, value: float) -> tuple[Protocol, int | None]:
         """Return the protocol with a value, and the size of its clusters; None where a population has them."""
         if self.vary == "cluster_size":
-            return self.kind(**self.fixed), int(value)
-        return self.kind(**{**self.fixed, self.vary: self.where.read(value)}), self.options["cluster_size"]
+            return constructed(self.kind, self.fixed), int(value)
+        made = constructed(self.kind, {**self.fixed, self.vary: self.where.read(value)})
+        return made, self.options["cluster_size"]
 
     def account(
         self, value: float, view: str | None = None, *, runs: int | None = None, **other: Any
@@ -388,7 +390,7 @@ def _accepted(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
 
     def accepts(value: float) -> bool:
         try:
-            kind(**{**fixed, vary: value})
+            constructed(kind, {**fixed, vary: value})
         except InputError:
             return False
         return True

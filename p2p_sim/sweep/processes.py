@@ -20,6 +20,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 """Each worker computes in one thread: there is a worker for each processor."""
 
 _SECONDS = 5.0  # to wait for the end of a process that was asked to end
+_LONGEST_WAIT = 3600.0  # seconds: the system takes no more than 24 days at once
 
 
 class Workers(Protocol):
@@ -129,7 +130,7 @@ class Processes:
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 return None
-            for key, _ in self._selector.select(left):
+            for key, _ in self._selector.select(None if left is None else min(left, _LONGEST_WAIT)):
                 key.data.receive()
 
     def stop(self, index: int) -> None:

@@ -81,14 +81,7 @@ def made(
     ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
     """
     report = tell or _silent
-    if workers is None:
-        address = address_of(address)
-    else:
-        check_whole("workers", workers)
-        if address is not None:
-            raise InputError(
-                "workers and address are both given: a cluster has as many as it has processors; leave workers out"
-            )
+    address = where_made(workers, address)
     asked = grids.read(given)
     place = _place(asked, out)
     folder.check(place)
@@ -130,6 +123,18 @@ def made(
         report("writing the table", 0, 0)
         whole = table.written(asked, kept)
     return Swept(place, whole, asked.count, before)
+
+
+def where_made(workers: int | None, address: str | None) -> str | None:
+    """Return the Ray cluster that does the work, None for processes here; raises InputError for bad ``workers``."""
+    if workers is None:
+        return address_of(address)
+    check_whole("workers", workers)
+    if address is not None:
+        raise InputError(
+            "workers and address are both given: a cluster has as many as it has processors; leave workers out"
+        )
+    return None
 
 
 def _place(asked: Grids, out: str | Path | None) -> Path:

@@ -270,3 +270,26 @@ def test_a_program_that_fails_leaves_one_folder_and_says_where(cli, tmp_path, mo
     assert done.status == 2
     (left,) = tmp_path.glob("it.partial-*")
     assert re.findall("run that failed are in '(.*)'", done.err) == [left.name]
+
+
+def test_what_a_class_raises_when_it_is_made_is_one_line_with_its_place(cli, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    checked = (
+        '    def __post_init__(self):\n        if self.flip > 0.4:\n            raise ValueError("too far")\n'
+    )
+    text = WARD.replace("    flip: float\n", f"    flip: float = 0.5\n\n{checked}").replace("Ward", "Choosy")
+    (tmp_path / "choosy.py").write_text(text)
+    said = ("choosy: making it with flip = 0.5 raises ValueError: too far", "choosy.py, line")
+    refused(cli("run", "choosy:Choosy", "--users", "30", "--out", "a"), *said)
+    refused(cli("compare", "--users", "30", "--target", "epsilon=1", "--protocols", "choosy:Choosy"), *said)
+    calibrate = (
+        "calibrate",
+        "choosy:Choosy",
+        "--vary",
+        "flip",
+        "--between",
+        "0.41,0.45",
+        "--view",
+        "learner",
+    )
+    refused(cli(*calibrate, "--epsilon", "1"), "flip = 0.45 raises ValueError: too far")

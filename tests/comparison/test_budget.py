@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import selectors
+import subprocess
 import time
 from typing import Any
 
 import pytest
 
+from p2p_sim.sweep import processes
 from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
 
 
@@ -81,3 +85,13 @@ def test_without_a_budget_workers_are_asked_as_ever() -> None:
     timed = Timed(clock, None)
     assert timed.give(0, "", "a")
     assert timed.take() == (0, "done", "")
+
+
+@pytest.mark.parametrize("seconds", [3.6e14, math.inf])
+def test_a_time_longer_than_the_system_waits_is_waited_for(seconds: float) -> None:
+    popen = subprocess.Popen(["printf", r"ready\nsaid\n"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert popen.stdout is not None
+    process = processes._Process(popen, 7)
+    with processes.Processes(1, _running=[process]) as hands:
+        hands._selector.register(popen.stdout, selectors.EVENT_READ, process)
+        assert hands.take(time.monotonic() + seconds) == (7, "said\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import catalogue, privacy
+from p2p_sim.cli import program
 from p2p_sim.comparison import comparing
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.errors import InputError
@@ -223,6 +225,11 @@ def test_several_classes_go_to_protocols_that_take_them(compared: Compared) -> N
         ({"users": 10, "label": "y"}, "label needs data"),
         ({"users": 10, "colour": "y"}, "no argument of compare"),
         ({"data": "no-such-set"}, "no-such-set"),
+        ({"users": 30, "shares": [0.2, 0.3]}, "sum to 0.5, must sum to 1"),
+        ({"users": 30, "shares": [1.0]}, "shares"),
+        ({"users": 30, "shares": [0.5, 0.5], "share": 0.5}, "leave it out"),
+        ({"workers": -1}, "workers = -1"),
+        ({"workers": 2, "address": "here:1"}, "workers and address are both given"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_work(
@@ -233,6 +240,32 @@ def test_what_cannot_be_compared_is_refused_before_any_work(
     assert said in str(refused.value)
     assert not hands[0].made
     assert not (tmp_path / "a").exists()
+
+
+def test_a_range_that_most_labels_are_outside_is_refused_before_any_work(
+    compared: Compared, hands: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "n.csv").write_text("x,y\n" + "".join(f"{i},{i + 0.5}\n" for i in range(40)))
+    with pytest.raises(InputError, match=r"30 of 40 numbers.*outside 0 to 10: say between .*\(--range\)"):
+        compared(data=tmp_path / "n.csv", label="y", range=(0, 10), protocols=None)
+    assert not hands[0].made
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [("run.json", "holds something else, such as 'run.json'"), ("", "is a file, or in one")],
+)
+def test_a_place_of_something_else_is_left_as_it_is(
+    inside: str, said: str, compared: Compared, tmp_path: Path
+) -> None:
+    kept = tmp_path / "a" / inside
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("precious")
+    with pytest.raises(InputError, match=re.escape(said)):
+        compared()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [kept]
+    assert kept.read_text() == "precious"
 
 
 def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_path: Path) -> None:
@@ -288,3 +321,14 @@ def test_numbers_are_attacked_and_numbers_taken_as_classes_are_doubted(
 
 def test_it_is_exported() -> None:
     assert p2p_sim.compare.__name__ == "compare"
+
+
+def test_who_interrupts_it_is_told_how_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**_how: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("p2p_sim.comparison.compare", interrupted)
+    assert program.main(["compare", "--users", "30", "--target", "epsilon=1"]) == 130
+    assert capsys.readouterr().err.endswith("give the same command again to go on\ninterrupted\n")

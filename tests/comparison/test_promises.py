@@ -53,6 +53,7 @@ def test_a_party_that_a_protocol_lacks_sees_nothing_of_it() -> None:
         ("epsilon=1,delta=2", [], "delta = 2.0"),
         ("epsilon=1,vew=user", [], "unknown 'vew'; did you mean 'view'"),
         ("epsilon=one", [], "epsilon 'one'"),
+        ("epsilon=1,delta=0, epsilon=2", [], "epsilon is given twice; leave one out"),
         ("epsilon=1", ["user=2"], "give a view and what it may learn at most, such as user<=2"),
         ("epsilon=1", ["user<=-2"], "must be a number of nats, at least 0"),
         ("epsilon=1", ["user<=inf"], "user"),
