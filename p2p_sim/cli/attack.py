@@ -258,13 +258,13 @@ class AttackCommand(TableOptions):
         """
         from p2p_sim.cli import parameters
         from p2p_sim.cli.users import how_read
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import experiment, user_graph
 
         words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered, "attack")
         protocol = chosen.protocol
         faults_of(self.fault, protocol)
-        experiment.check(protocol, self.graph)
+        user_graph.check(protocol, self.graph)
         unchecked = quickly(protocol)
         settings: dict[str, Any] = {
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,

@@ -223,7 +223,7 @@ class AuditCommand:
 
     def execute(self, _command: Command) -> int:
         """Audit and print; returns 1 if a claim is violated or the worlds do not follow their law."""
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_graph
         from p2p_sim.progress import Progress
         from p2p_sim.report import audit_file, audit_table
 
@@ -232,7 +232,7 @@ class AuditCommand:
         with Progress() as progress, terminal.stdout_to_stderr():
             if self.run is None:
                 chosen = self._chosen()
-                experiment.check(chosen.protocol, self.graph)
+                user_graph.check(chosen.protocol, self.graph)
                 unchecked = quickly(chosen.protocol)
                 document = self.audit_views(chosen, kind, at, progress)
                 warn_unchecked(unchecked)
@@ -288,14 +288,14 @@ class AuditCommand:
 
     def _views(self, protocol: Protocol, delta: float) -> tuple[list[Any], list[str]]:
         """Return the views, and for each why it is not audited (empty if it is); raises InputError."""
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_clusters
         from p2p_sim.privacy.auditing.arguments import coalition_of, why_unaudited
         from p2p_sim.report import audit_table
         from p2p_sim.report.privacy_table import AccountRequest
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")
-        if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
+        if self.cluster_size is None and (self.graph is not None or user_clusters.matter(protocol)):
             raise InputError("the size of a world is missing: give --cluster-size N, its number of users")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")

@@ -18,7 +18,7 @@ from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import path_of
-from p2p_sim.learning import data_warnings, experiment
+from p2p_sim.learning import data_split, data_warnings
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
 from p2p_sim.sweep import sweeping
@@ -198,13 +198,13 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
     return found + ([warning] if warning else [])
 
 
-def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> experiment.Examples:
+def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> data_split.Examples:
     """Return the users of a run, without k-means, and the test rows."""
     among = {name: question.people[name] for name in ("test",) if name in question.people}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the runs say it
         clusters = 1 if data.cluster is None else None
-        return experiment.gather(first.made(), data, clusters=clusters, **among)
+        return data_split.gather(first.made(), data, clusters=clusters, **among)
 
 
 def _write(result: Comparison) -> None:

@@ -16,7 +16,7 @@ from p2p_sim.comparison.promises import AskedView
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning import experiment
+from p2p_sim.learning import user_clusters
 from p2p_sim.plan import Crowd
 from p2p_sim.run import run as start
 from p2p_sim.sweep.maker import people_of
@@ -73,7 +73,7 @@ class Calibrator:
         """Return the users of a run; those of the last calibration where they are the same."""
         told = [
             run["settings"],
-            experiment.clusters_matter(protocol),
+            user_clusters.matter(protocol),
             protocol.graph_over(),
             protocol.label_count(),
         ]

@@ -20,7 +20,7 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
-    from p2p_sim.learning.experiment import Examples
+    from p2p_sim.learning.data_split import Examples
     from p2p_sim.run import Run
 
 Array = npt.NDArray[Any]

@@ -18,7 +18,7 @@ from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split, experiment, training_in_memory
 from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.training import label_stream, noise_correction, passes
@@ -286,7 +286,7 @@ def test_the_figures_are_those_of_users_in_memory(protocol: Any, faults: Any, tm
     here = p2p_sim.run(protocol, whole, **how)
     here.notes["released"] = experiment.released(here)
     rows = np.arange(len(y))
-    comparison = experiment.train(here, experiment.Examples(whole, test[0], test[1], rows, {}))
+    comparison = training_in_memory.train(here, data_split.Examples(whole, test[0], test[1], rows, {}))
     assert there.digest == here.digest
     assert comparison is not None
     found = there.notes["accuracy"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.protocol import Protocol
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -21,6 +22,9 @@ def one_thread() -> AbstractContextManager[object]:
 
 CLASSIFIER, REGRESSOR = "logistic-regression", "ridge"
 """What is trained where nobody chooses: on classes, and on numbers."""
+
+NO_MODEL = "none"
+"""Nothing is trained."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {"LogisticRegression": {"max_iter": 1000}}
 _FIRST = (("classifier", "logisticregression"), ("regressor", "ridge"))
@@ -59,6 +63,19 @@ def check(name: str) -> None:
         else:
             return
         raise
+
+
+def model_for(protocol: Protocol, model: str | None) -> str:
+    """Return the model to train, or "none"; None: "logistic-regression", and "ridge" where labels stand for numbers.
+
+    Raises InputError for what is no classifier, or where labels stand for numbers no regressor.
+    """
+    numeric = protocol.numbers() is not None
+    if model is None:
+        return REGRESSOR if numeric else CLASSIFIER
+    if model != NO_MODEL:
+        (make_regressor if numeric else make)(model)  # a wrong name shows before the work
+    return model
 
 
 def _made(of: str, name: str, params: dict[str, Any]) -> Any:
