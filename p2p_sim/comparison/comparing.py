@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.comparison import calibrations, candidates, front, recommendation, runs, table
+from p2p_sim.comparison import calibrations, candidates, pareto_front, recommendation, runs, table
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.question import People, Question, people_of
 from p2p_sim.comparison.result import Comparison
@@ -146,7 +146,7 @@ def _result(
     none = table.Trials([])
     promises = question.promises
     rows = [table.row_of(each, trials.get(id(each), none), promises) for each in target]
-    rows = front.marked(rows, promises)
+    rows = pareto_front.marked(rows, promises)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
     chosen = recommendation.recommended(rows, utilities, target, promises, remarks)
     rows.sort(key=_order)

@@ -13,7 +13,7 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.learning import data_split, user_clusters
-from p2p_sim.learning.label_kinds import LabelKind, label_kind
+from p2p_sim.learning.applicability import LabelKind, label_kind
 from p2p_sim.sweep import settings as sweep_settings
 from p2p_sim.sweep.settings import reading_of
 

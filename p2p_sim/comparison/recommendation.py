@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2p_sim.comparison.calibrations import Calibrated
-from p2p_sim.comparison.front import COSTS
+from p2p_sim.comparison.pareto_front import COSTS
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
 from p2p_sim.sweep.summary import CONFIDENCE, interval
@@ -87,7 +87,7 @@ def recommended(
     promises: Promises,
     remarks: Sequence[str],
 ) -> Recommendation:
-    """Choose among the rows that fit, marked by ``front.marked``.  ``remarks``: further doubts, of all protocols.
+    """Choose among rows that fit, marked by ``pareto_front.marked``.  ``remarks``: further doubts, of all protocols.
 
     Of the protocols whose utility differs from the best one's by no more than its error bar, the one is taken whose
     worst party learns least; then the one that sends fewer bytes.

@@ -15,7 +15,7 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning import data_warnings, label_kinds, number_labels, user_clusters
+from p2p_sim.learning import applicability, data_warnings, number_labels, user_clusters
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import evaluation
@@ -107,7 +107,7 @@ def gather(
     many, values, clipped = protocol.label_count(), None, 0
     if protocol.numbers() is not None:
         data, values, clipped = number_labels.on_the_grid(protocol, data)
-    elif reason := label_kinds.applicable(protocol, label_kinds.label_kind(data)):
+    elif reason := applicability.applicable(protocol, applicability.label_kind(data)):
         raise InputError(reason)
     if clusters is not None and data.cluster is not None:
         raise InputError(

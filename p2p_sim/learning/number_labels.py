@@ -94,7 +94,7 @@ def train(
 
 def _values(protocol: Protocol, data: Dataset) -> Floats:
     """Return the number that is each row's label; InputError: a label is none."""
-    from p2p_sim.privacy.label_kinds import protocols_for
+    from p2p_sim.privacy.accepted_labels import protocols_for
 
     try:
         found = replace(data, numeric=True).values()

@@ -12,8 +12,8 @@ import pytest
 from p2p_sim import privacy
 from p2p_sim.core import InputError
 from p2p_sim.learning import data_split, data_warnings
+from p2p_sim.learning.applicability import LabelKind, applicable, label_kind
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.label_kinds import LabelKind, applicable, label_kind
 from protocols import (
     BinnedResponse,
     EncryptedShuffle,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from p2p_sim.core import module_finder
@@ -18,6 +20,35 @@ def one_thread() -> AbstractContextManager[object]:
 
     limits: AbstractContextManager[object] = threadpool_limits(limits=1)
     return limits
+
+
+@contextmanager
+def fitting(model: str, what: str, notes: list[str]) -> Iterator[None]:
+    """Fit a model on one thread inside a ``with`` block; a failure to converge becomes a note.
+
+    Other warnings go to the caller.  ``what``: it is fitted to, "the released labels".  Raises InputError for labels
+    that the model refuses, and for whatever a model of one's own raises.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with one_thread():
+                yield
+        except (ValueError, TypeError) as error:
+            raise InputError(f"model {model!r} cannot learn from {what}: {error}; choose another") from error
+        except Exception as error:
+            if ":" not in model:
+                raise
+            raise InputError(
+                f"model {model!r} raises {type(error).__name__} on {what}: {error}; mend it"
+            ) from error
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            notes.append(f"{model} on {what}: {str(warning.message).strip().splitlines()[0]}")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 CLASSIFIER, REGRESSOR = "logistic-regression", "ridge"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2p_sim.comparison import front, promises, recommendation
+from p2p_sim.comparison import pareto_front, promises, recommendation
 
 ASKED = promises.read("epsilon=1", ["user<=2"])
 NAMES = [
@@ -38,7 +38,7 @@ def test_the_front_is_what_no_other_row_beats(seed: int) -> None:
     for number in range(40):
         figures = {name: float(draw.integers(1, 4)) for name in NAMES}
         rows.append(made_up(number, **figures, utility=float(draw.integers(1, 4)) / 4))
-    found = front.marked(rows, ASKED)
+    found = pareto_front.marked(rows, ASKED)
 
     def better(one: dict[str, Any], other: dict[str, Any]) -> bool:
         pairs = [(one[name], other[name]) for name in NAMES] + [(-one["utility"], -other["utility"])]
@@ -54,13 +54,13 @@ def test_the_front_is_what_no_other_row_beats(seed: int) -> None:
 
 def test_calibrated_figures_that_differ_in_the_ninth_digit_are_alike() -> None:
     rows = [made_up(0, **{NAMES[0]: 0.9999999991}), made_up(1, **{NAMES[0]: 1.0})]
-    assert [row["status"] for row in front.marked(rows, ASKED)] == ["front", "front"]
+    assert [row["status"] for row in pareto_front.marked(rows, ASKED)] == ["front", "front"]
 
 
 def chosen(rows: list[dict[str, Any]], by_seed: dict[str, list[float]]) -> recommendation.Recommendation:
     rows = [{**row, "utility": float(np.mean(by_seed[row["protocol"]]))} for row in rows]
     utilities = {name: dict(enumerate(values)) for name, values in by_seed.items()}
-    return recommendation.recommended(front.marked(rows, ASKED), utilities, [], ASKED, ["a remark"])
+    return recommendation.recommended(pareto_front.marked(rows, ASKED), utilities, [], ASKED, ["a remark"])
 
 
 def test_a_clear_winner_is_taken_and_stable() -> None:

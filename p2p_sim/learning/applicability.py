@@ -39,7 +39,7 @@ def applicable(mechanism: Protocol | type[Protocol], kind: LabelKind) -> str | N
 
     ``mechanism``: a protocol, which takes a number of classes; or its class, which may be given any.
     """
-    from p2p_sim.privacy.label_kinds import protocols_for, taken_by
+    from p2p_sim.privacy.accepted_labels import protocols_for, taken_by
 
     made = mechanism if isinstance(mechanism, Protocol) else None
     of = type(made) if made is not None else mechanism
