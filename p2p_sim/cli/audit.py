@@ -59,14 +59,14 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     """
     from p2p_sim.cli.parameters import Chosen
     from p2p_sim.privacy.auditing.worlds_of_run import world_of
-    from p2p_sim.report import audit_file
+    from p2p_sim.report.kept_file import AUDITS
     from p2p_sim.run import load
     from p2p_sim.rundir import code_versions
 
     progress(f"reading {command.run}", 0, 0)
     path = Path(command.run)
     run = load(path)
-    audit_file.check(path, run)
+    AUDITS.check(path, run)
     program = program_of(command.words, command.run, run, "audit")
     _check(command, run)
     world = world_of(run, _views(command, program), command.cluster_size, protocol=program)
@@ -225,7 +225,8 @@ class AuditCommand:
         """Audit and print; returns 1 if a claim is violated or the worlds do not follow their law."""
         from p2p_sim.learning import user_graph
         from p2p_sim.progress import Progress
-        from p2p_sim.report import audit_file, audit_table
+        from p2p_sim.report import audit_table
+        from p2p_sim.report.kept_file import AUDITS
 
         as_json, run = wants_json(self.json, self.format), None
         kind, at = self.point()
@@ -241,7 +242,7 @@ class AuditCommand:
                 document, run = audit_run(self, kind, at, progress)
         sys.stdout.write(terminal.as_json(document) if as_json else audit_table.as_text(document))
         if self.run is not None and run is not None:
-            place = audit_file.add(Path(self.run), run, document)
+            place = AUDITS.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(any(row.get("failed") for row in document["views"]))
 

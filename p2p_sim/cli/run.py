@@ -305,7 +305,7 @@ class RunCommand(TableOptions):
         self, run: Run, place: RunFolder, guessed: dict[str, Any] | None, progress: Any, log: RunLog
     ) -> Path:
         """Write the run's folder, and return it."""
-        from p2p_sim.report import attack_file
+        from p2p_sim.report.kept_file import ATTACKS
 
         progress("writing the run", 0, 0)
         log("phase", {"phase": "writing the run"})
@@ -313,7 +313,7 @@ class RunCommand(TableOptions):
         path = place.save(run, population=not self.no_population)
         run.timings["saving"] = time.perf_counter() - before
         if guessed is not None:
-            attack_file.add(path, run, guessed)
+            ATTACKS.add(path, run, guessed)
         told = {"folder": str(path), "users": run.users, "seconds": run.timings}
         log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
         return path
