@@ -12,7 +12,7 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning.training.clusters import kmeans
+from p2p_sim.learning.training.kmeans import kmeans
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset

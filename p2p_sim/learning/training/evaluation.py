@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.summary_picture import Bar, bars
-from p2p_sim.learning.training.clusters import check_seed
 from p2p_sim.learning.training.metrics import (
     Metrics,
     Predicted,
