@@ -15,7 +15,7 @@ from p2p_sim.cli.users import how_read
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
-from p2p_sim.learning import data_split, experiment, user_graph, users_of_run
+from p2p_sim.learning import data_split, synthetic_users, user_graph, users_of_run
 from p2p_sim.learning.training import models
 from p2p_sim.network import edges
 from p2p_sim.plan import Crowd, RunPlan, Saved, is_in_doubt, machines, plan_of
@@ -64,7 +64,7 @@ def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
 
 def in_batches(command: RunCommand, protocol: Protocol) -> bool:
     """Return whether synthetic users have features that are drawn in batches."""
-    return command.users is not None and experiment.in_batches(
+    return command.users is not None and synthetic_users.in_batches(
         protocol, command.users, command.features or 0, models.model_for(protocol, command.model),
         graph=command.graph, canaries=command.canaries, backend=command.backend, keep_features=command.attack,
     )  # fmt: skip

@@ -16,14 +16,13 @@ from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
-from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.learning import data_split, number_labels, user_clusters, user_graph
+from p2p_sim.learning import data_split, number_labels, synthetic_users, user_clusters, user_graph
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
-from p2p_sim.learning.data_split import TEST_SHARE, Examples
+from p2p_sim.learning.data_split import Examples
 from p2p_sim.learning.training import bag_training, evaluation, models, number_evaluation
 from p2p_sim.learning.training.models import NO_MODEL, model_for
 from p2p_sim.learning.training_in_memory import train_either
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from p2p_sim.learning.data.stored_examples import StoredExamples
 
 Array = npt.NDArray[Any]
-
-SYNTHETIC_CLUSTER = 1000
-"""Users in a cluster of synthetic ones, unless that is said."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +150,9 @@ def simulate(
     the same kind, a fifth of all.  ``graph``: see ``user_graph.join``; ``seed``: of the run, users and graph, None
     draws a fresh one; ``canaries``: see ``learn``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
     More than 2^23 features in all are drawn where they are needed, and ``model`` is trained in passes
-    (``streamed_training``), if nothing else needs them together (``in_batches``); ``keep_features``: they stay in
-    memory all the same.  ``run.notes["label_law"]`` has the probability of each label.
-    Raises InputError for bad input.
+    (``streamed_training``), if nothing else needs them together (``synthetic_users.in_batches``); ``keep_features``:
+    they stay in memory all the same.  ``run.notes["label_law"]`` has the probability of each label.  Raises InputError
+    for bad input.
     """
     tell = reporter_of(progress)
     user_graph.check(protocol, graph)
@@ -173,14 +169,15 @@ def simulate(
     seed = seeds.chosen(seed)
     before = time.perf_counter()
     (tell or silent)("making users", 0, 0)
-    size, drawn_by = drawn(protocol, cluster_size, share, shares, features, seed)
+    size, drawn_by = synthetic_users.drawn(protocol, cluster_size, share, shares, features, seed)
     apart = how.get("backend") != "actors" and graph is None
-    streams = in_batches(
+    streams = synthetic_users.in_batches(
         protocol, users, features, model, graph=graph, canaries=canaries, backend=how.get("backend"),
         keep_features=keep_features,
     )  # fmt: skip
-    people = _synthetic(users, size, drawn_by, apart and (streams or not features))
-    further = Population.synthetic(users=_with_test(users), **drawn_by) if trains and not streams else people
+    people = synthetic_users.population(users, size, drawn_by, apart and (streams or not features))
+    total = synthetic_users.with_test_rows(users)
+    further = Population.synthetic(users=total, **drawn_by) if trains and not streams else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = user_clusters.describe(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
@@ -188,7 +185,7 @@ def simulate(
     people, planted = planting.planted(people, protocol.label_count(), canaries, seed)
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
-    data = _describe_synthetic(labels, share, shares, features)
+    data = synthetic_users.described(labels, share, shares, features)
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     planting.keep(run, planted)
     run.notes["label_law"] = [float(each) for each in shares_of(labels, shares, share)]
@@ -197,9 +194,7 @@ def simulate(
         from p2p_sim.learning import streamed_training
 
         law = tuple(shares_of(labels, shares, share))
-        examples, everybody = (
-            SyntheticExamples(count, features, law, seed) for count in (users, _with_test(users))
-        )
+        examples, everybody = (SyntheticExamples(count, features, law, seed) for count in (users, total))
         held_out = everybody.rows(users, min(everybody.users, users + _most_test(features)))
         data["test_rows_are"] = "synthetic users of the same kind"
         streamed_training.train_beside(
@@ -265,86 +260,12 @@ def among(
     return run
 
 
-MOST_TEST_ROWS, MOST_NUMBERS = 1 << 20, 1 << 23
-"""So many test rows are read of those in files, and so many features in all: 64 MiB."""
+MOST_TEST_ROWS = 1 << 20
+"""So many test rows are read of those in files, and ``synthetic_users.MOST_NUMBERS`` features in all."""
 
 
 def _most_test(features: int) -> int:
-    return min(MOST_TEST_ROWS, max(1, MOST_NUMBERS // features))
-
-
-def in_batches(
-    protocol: Protocol,
-    users: int,
-    features: int,
-    model: str,
-    *,
-    graph: Any = None,
-    canaries: float | None = None,
-    backend: str | None = None,
-    keep_features: bool = False,
-) -> bool:
-    """Return whether features of synthetic users are drawn, and a model is trained on them, in batches.
-
-    So it is if they are many, and nothing needs them together: a graph, canaries, an attack, actors, a protocol that
-    says that its users read some or that releases something else than classes, or a model that needs all rows.
-    """
-    few, together = users * features <= MOST_NUMBERS, keep_features or backend == "actors"
-    if few or together or graph is not None or canaries is not None:
-        return False
-    from p2p_sim.learning.training import passes
-    from p2p_sim.privacy.registered import label_noise
-
-    asked = (protocol.feature_count(), protocol.bag_sums(), protocol.numbers())
-    if any(each is not None for each in asked) or protocol.vector_lengths():
-        return False
-    noise = label_noise(protocol)
-    if noise is not None and noise.reports is not None:
-        return False
-    return model == NO_MODEL or passes.learns_in_batches(model)
-
-
-def _synthetic(users: int, cluster_size: int | None, drawn_by: dict[str, Any], apart: bool) -> Population:
-    """Return synthetic users; ``apart``: they are made where they are needed."""
-    if not apart:
-        return Population.synthetic(users=users, cluster_size=cluster_size, **drawn_by)
-    return PopulationInParts.drawn(users=users, cluster_size=cluster_size, **drawn_by)
-
-
-def drawn(
-    protocol: Protocol,
-    cluster_size: int | None,
-    share: float | None,
-    shares: Sequence[float] | None,
-    features: int,
-    seed: int,
-) -> tuple[int | None, dict[str, Any]]:
-    """Return the size of a cluster of synthetic users, None for none, and what else ``Population.synthetic`` takes."""
-    default = SYNTHETIC_CLUSTER if user_clusters.matter(protocol) else None
-    labels = protocol.label_count()
-    how = {"labels": labels, "shares": shares, "positive": share, "features": features, "seed": seed}
-    return (default if cluster_size is None else cluster_size), how
-
-
-def _with_test(users: int) -> int:
-    """Return how many rows there are, of which ``users`` train a model and a fifth tests it."""
-    return users + max(1, round(users * TEST_SHARE / (1 - TEST_SHARE)))
-
-
-def _describe_synthetic(
-    labels: int, share: float | None, shares: Sequence[float] | None, features: int
-) -> dict[str, Any]:
-    if labels == 2 and shares is None:
-        source = f"drawn by seed, each positive with probability {0.5 if share is None else share:g}"
-    else:
-        of_each = "equal shares" if shares is None else f"shares {', '.join(f'{each:g}' for each in shares)}"
-        source = f"drawn by seed, labels 0 to {labels - 1} with {of_each}"
-    about: dict[str, Any] = {"name": "synthetic", "source": source}
-    return (
-        about
-        if not features
-        else about | {"source": f"{source}, {features:,} features", "features": features}
-    )
+    return min(MOST_TEST_ROWS, max(1, synthetic_users.MOST_NUMBERS // features))
 
 
 def released(run: Run) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning import data_split, experiment, user_graph
+from p2p_sim.learning import data_split, synthetic_users, user_graph
 from p2p_sim.plan import Crowd
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def synthetic(
     seed: int,
 ) -> Joined:
     """Return the users of ``experiment.simulate``, which has the same arguments; raises InputError as it does."""
-    size, how = experiment.drawn(protocol, cluster_size, share, shares, features, seed)
+    size, how = synthetic_users.drawn(protocol, cluster_size, share, shares, features, seed)
     return user_graph.join(protocol, Population.synthetic(users=users, cluster_size=size, **how), graph, seed)
 
 
@@ -50,7 +50,7 @@ def crowd(
     seed: int,
 ) -> Crowd:
     """Return the same users for a plan, which makes no more than a few of them; raises InputError for wrong numbers."""
-    size, how = experiment.drawn(protocol, cluster_size, share, shares, features, seed)
+    size, how = synthetic_users.drawn(protocol, cluster_size, share, shares, features, seed)
     found = Crowd.synthetic(users, size, how)
 
     def joined(some: int) -> Population:

@@ -18,7 +18,7 @@ from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.learning import data_split, experiment, training_in_memory
+from p2p_sim.learning import data_split, experiment, synthetic_users, training_in_memory
 from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.training import label_stream, noise_correction, passes
@@ -496,7 +496,7 @@ class Reading(Protocol):
 def test_synthetic_users_are_drawn_in_batches(protocol: Any, monkeypatch: Any) -> None:
     how: dict[str, Any] = {"users": 3010, "features": 3, "cluster_size": 40, "seed": 2, "blocks": 3}
     here = experiment.simulate(protocol, **how)
-    monkeypatch.setattr(experiment, "MOST_NUMBERS", 3000)
+    monkeypatch.setattr(synthetic_users, "MOST_NUMBERS", 3000)
     kept = experiment.simulate(protocol, **how, keep_features=True)
     there = experiment.simulate(protocol, **how)
     assert kept.population is not None
@@ -550,4 +550,4 @@ def test_features_are_kept_where_something_needs_them_together(changed: Any, bat
         "features": 8,
         "model": "logistic-regression",
     } | changed
-    assert experiment.in_batches(**given) is batches
+    assert synthetic_users.in_batches(**given) is batches
