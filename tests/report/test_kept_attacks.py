@@ -16,11 +16,11 @@ from p2p_sim.report.kept_file import ATTACKS
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir import integrity
 from p2p_sim.rundir.run_directory import LazyRun
-from tests.render.web.conftest import Tab, served, tab
+from tests.render.web.conftest import Tab, browser_page, served, tab
 from tests.report.conftest import page, read, tables, words
 from tests.told import told_in
 
-__all__ = ["tab"]
+__all__ = ["browser_page", "tab"]
 
 SEED = str(2**63 + 11)
 
