@@ -108,11 +108,11 @@ def _alone(seeds: int) -> float:
     """Return the CPU seconds of the runs of the grid in this process, in one thread."""
     from threadpoolctl import threadpool_limits
 
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import data_split, experiment
     from protocols import PeerToPeer, RandomizedResponse
 
     protocols = [*map(PeerToPeer, _ALPHAS), *map(RandomizedResponse, _EPSILONS)]
-    data = experiment.read(protocols[0], "digits")
+    data = data_split.read(protocols[0], "digits")
     with threadpool_limits(1):
         experiment.learn(protocols[0], data, clusters=9, seed=0, split_seed=0, threads=1, progress=False)
         begun = time.process_time()

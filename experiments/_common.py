@@ -26,7 +26,7 @@ from p2p_sim.report import output_files
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from p2p_sim.learning.experiment import Examples
+    from p2p_sim.learning.data_split import Examples
 
 Verdict = Literal["reproduced", "reproduced in shape", "not reproduced", "not comparable"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)

@@ -16,9 +16,9 @@ from experiments._common import accuracy
 from experiments._rows import ONE_LABEL, Case, content, described, standard_error
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.experiment import Examples
+from p2p_sim.learning.data_split import Examples
 from protocols import PeerToPeer, RandomizedResponse
 
 SEEDS = 5
@@ -138,11 +138,11 @@ class _Part:
     @cached_property
     def _large(self) -> Examples:
         count, seed = LARGE.get(self.name, (1, 0))
-        return experiment.gather(PeerToPeer(0.0), self._data, clusters=count, seed=seed)
+        return data_split.gather(PeerToPeer(0.0), self._data, clusters=count, seed=seed)
 
     @cached_property
     def _small(self) -> Examples:
-        return experiment.gather(PeerToPeer(0.0), self._data, clusters=SMALL, seed=0)
+        return data_split.gather(PeerToPeer(0.0), self._data, clusters=SMALL, seed=0)
 
     @cached_property
     def _target(self) -> Any:

@@ -37,7 +37,8 @@ from p2p_sim import Population
 from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.leakage import advantage
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.training import any_classifier, clusters, pate_accounting
+from p2p_sim.learning.training import any_classifier, pate_accounting
+from p2p_sim.learning.training.kmeans import kmeans
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.learning.training.pate import SAMPLED, PATEClassifier, noisy
 from p2p_sim.privacy.bounds import attacks2023
@@ -110,7 +111,7 @@ def examples(rows: int, tested: int) -> Examples:
     )
     shares = np.bincount(y[train], minlength=2) / len(train)
     with one_thread():
-        cluster = clusters.kmeans(data.x[train], CLUSTERS, 0)
+        cluster = kmeans(data.x[train], CLUSTERS, 0)
     return Examples(x[train], y[train], x[test], y[test], categorical, shares, cluster)
 
 

@@ -35,7 +35,8 @@ from experiments._common import Claim, Experiment, Options, Outcome, Verdict, ma
 from p2p_sim import Population, privacy
 from p2p_sim.core.random_words import order, own_words, stream
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.training import clusters, pate_accounting
+from p2p_sim.learning.training import pate_accounting
+from p2p_sim.learning.training.kmeans import kmeans
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.learning.training.pate import PATEClassifier, noisy
 from protocols import Alibi, PriorResponse, RandomizedResponse
@@ -127,7 +128,7 @@ def images(name: str, size: Size) -> Images:
     grey = data.x[train].reshape(len(train), -1, channels).mean(axis=2)
     far = _scaled(_elsewhere(size.centres).features(grey, side, 3))
     found = {
-        prior: clusters.kmeans(_few_columns(features), PRIORS[prior][0], 0)
+        prior: kmeans(_few_columns(features), PRIORS[prior][0], 0)
         for prior, features in ((INSIDE, x), (OUTSIDE, far))
     }
     y = np.asarray(data.y, np.int64)

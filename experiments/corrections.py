@@ -21,7 +21,7 @@ from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, accuracy, main
 from experiments._rows import Case, Kept, content, described, promised, standard_error
 from p2p_sim import privacy
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training import bag_training, label_assignment, losses, noise_correction
 from p2p_sim.learning.training.losses import Bags
@@ -159,7 +159,7 @@ def _row(name: str, classes: int, protocol: Any, method: str, seeds: int) -> lis
 @functools.lru_cache(maxsize=1)  # for all methods, one after another
 def _ran(name: str, classes: int, protocol: Any, seeds: int) -> tuple[Any, float, list[Any]]:
     """Return examples, the accuracy of a model of their true labels, and a run for each seed."""
-    examples = experiment.gather(protocol, _data(name, classes > 2))
+    examples = data_split.gather(protocol, _data(name, classes > 2))
     people = examples.population
     runs = [p2p_sim.run(protocol, people, seed=seed, digest=False) for seed in range(seeds)]
     return examples, accuracy(examples, slice(None), people.y), runs

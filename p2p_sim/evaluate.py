@@ -88,16 +88,17 @@ def evaluate(
     """
     import pandas
 
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import data_split, experiment
+    from p2p_sim.learning.training import models
     from p2p_sim.privacy.profile import probability
 
     check_delta(probability("delta", delta))
     _check(protocol, data, model, views, how)
     tell = reporter_of(progress)
-    model = experiment.model_for(protocol, model)
+    model = models.model_for(protocol, model)
     _check_ahead(protocol, how.get("graph"), {"seed": seed, "split_seed": split_seed})
     words = {name: how.pop(name) for name in READING if name in how}
-    examples = experiment.read(protocol, data, progress=tell, **words)
+    examples = data_split.read(protocol, data, progress=tell, **words)
     result = experiment.learn(
         protocol, examples, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
     )
@@ -169,9 +170,9 @@ def _check(protocol: object, data: object, model: object, views: Any, how: dict[
 
 def _check_ahead(protocol: Protocol, graph: Any, seeds: dict[str, int | None]) -> None:
     """Check what ``learn`` checks before it reads a data set, which is read here."""
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import user_graph
 
-    experiment.check(protocol, graph)
+    user_graph.check(protocol, graph)
     for name, value in seeds.items():
         if value is not None:
             check_seed(value, name)

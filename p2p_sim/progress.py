@@ -207,6 +207,10 @@ def reporter_of(progress: Asked) -> Reporter | None:
     return None if progress is None or isinstance(progress, bool) else progress
 
 
+def silent(_label: str, _done: int, _total: int) -> None:
+    """Show nothing: a reporter where nobody looks."""
+
+
 def _is_shown() -> bool:
     free = _shown.acquire(blocking=False)
     if free:

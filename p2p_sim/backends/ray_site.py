@@ -15,7 +15,7 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import kept_outputs, layout, ray_session
-from p2p_sim.backends.ray_losses import LOSSES, why
+from p2p_sim.backends.ray_lost_actors import LOSSES, why
 from p2p_sim.backends.ray_node import START_SECONDS, busy
 from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
 from p2p_sim.core import code_fingerprint, module_finder

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import ray
 
 from p2p_sim.backends import ray_session
-from p2p_sim.backends.ray_losses import LOSSES, for_memory, why
+from p2p_sim.backends.ray_lost_actors import LOSSES, for_memory, why
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core.errors import InputError, RunLostError
 

@@ -96,7 +96,7 @@ class AccountCommand(TableOptions):
     def execute(self, _command: Command) -> int:
         """Compute the table, draw the curves, print."""
         from p2p_sim.cli import parameters
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_graph
         from p2p_sim.progress import Progress
 
         as_json = wants_json(self.json, self.format)
@@ -106,7 +106,7 @@ class AccountCommand(TableOptions):
             return replace(self, words=words, times=None).execute(_command)
         chosen = parameters.choose(words, offered, "account")
         self._check()
-        experiment.check(chosen.protocol, self.graph)
+        user_graph.check(chosen.protocol, self.graph)
         with Progress() as progress, terminal.stdout_to_stderr():
             document = self._document(chosen, progress)
         from p2p_sim.report import privacy_table
@@ -140,12 +140,12 @@ class AccountCommand(TableOptions):
 
     def _population(self, protocol: Protocol, progress: Any) -> Joined | tuple[None, None]:
         """Return the users (None if the cluster size is enough) and the figures of their graph."""
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_clusters
 
         if self.users is not None:
             return synthetic(self, protocol, self.users, self.cluster_size, progress)
         if self.data is None:
-            if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
+            if self.cluster_size is None and (self.graph is not None or user_clusters.matter(protocol)):
                 raise InputError(
                     "there are no users to account for: give --cluster-size N, or --data NAME_OR_FILE"
                 )

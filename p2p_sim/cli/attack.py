@@ -165,7 +165,8 @@ class AttackCommand(TableOptions):
         """Run or read, attack, print and write; returns 1 if an attack does better than allowed."""
         from p2p_sim.cli import parameters
         from p2p_sim.progress import Progress
-        from p2p_sim.report import attack_file, attack_table, users_at_risk
+        from p2p_sim.report import attack_table, users_at_risk
+        from p2p_sim.report.kept_file import ATTACKS
 
         as_json = wants_json(self.json, self.format)
         if self.run is None:
@@ -191,7 +192,7 @@ class AttackCommand(TableOptions):
                 users_at_risk.write_table(table, people)
         sys.stdout.write(terminal.as_json(document) if as_json else attack_table.as_text(document))
         if self.run is not None:
-            place = attack_file.add(Path(self.run), run, document)
+            place = ATTACKS.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(attack_table.failed(document))
 
@@ -200,13 +201,13 @@ class AttackCommand(TableOptions):
 
         Raises InputError if nothing can be kept in it.
         """
-        from p2p_sim.report import attack_file
+        from p2p_sim.report.kept_file import ATTACKS
         from p2p_sim.run import load
 
         assert self.run is not None
         progress(f"reading {self.run}", 0, 0)
         run = load(Path(self.run))
-        attack_file.check(Path(self.run), run)
+        ATTACKS.check(Path(self.run), run)
         program = program_of(self.words, self.run, run, "attack")
         run.source, held_out = program, None
         if self.data is not None:
@@ -258,13 +259,13 @@ class AttackCommand(TableOptions):
         """
         from p2p_sim.cli import parameters
         from p2p_sim.cli.users import how_read
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import experiment, user_graph
 
         words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered, "attack")
         protocol = chosen.protocol
         faults_of(self.fault, protocol)
-        experiment.check(protocol, self.graph)
+        user_graph.check(protocol, self.graph)
         unchecked = quickly(protocol)
         settings: dict[str, Any] = {
             "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,

@@ -59,14 +59,14 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     """
     from p2p_sim.cli.parameters import Chosen
     from p2p_sim.privacy.auditing.worlds_of_run import world_of
-    from p2p_sim.report import audit_file
+    from p2p_sim.report.kept_file import AUDITS
     from p2p_sim.run import load
     from p2p_sim.rundir import code_versions
 
     progress(f"reading {command.run}", 0, 0)
     path = Path(command.run)
     run = load(path)
-    audit_file.check(path, run)
+    AUDITS.check(path, run)
     program = program_of(command.words, command.run, run, "audit")
     _check(command, run)
     world = world_of(run, _views(command, program), command.cluster_size, protocol=program)
@@ -223,16 +223,17 @@ class AuditCommand:
 
     def execute(self, _command: Command) -> int:
         """Audit and print; returns 1 if a claim is violated or the worlds do not follow their law."""
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_graph
         from p2p_sim.progress import Progress
-        from p2p_sim.report import audit_file, audit_table
+        from p2p_sim.report import audit_table
+        from p2p_sim.report.kept_file import AUDITS
 
         as_json, run = wants_json(self.json, self.format), None
         kind, at = self.point()
         with Progress() as progress, terminal.stdout_to_stderr():
             if self.run is None:
                 chosen = self._chosen()
-                experiment.check(chosen.protocol, self.graph)
+                user_graph.check(chosen.protocol, self.graph)
                 unchecked = quickly(chosen.protocol)
                 document = self.audit_views(chosen, kind, at, progress)
                 warn_unchecked(unchecked)
@@ -241,7 +242,7 @@ class AuditCommand:
                 document, run = audit_run(self, kind, at, progress)
         sys.stdout.write(terminal.as_json(document) if as_json else audit_table.as_text(document))
         if self.run is not None and run is not None:
-            place = audit_file.add(Path(self.run), run, document)
+            place = AUDITS.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(any(row.get("failed") for row in document["views"]))
 
@@ -288,14 +289,14 @@ class AuditCommand:
 
     def _views(self, protocol: Protocol, delta: float) -> tuple[list[Any], list[str]]:
         """Return the views, and for each why it is not audited (empty if it is); raises InputError."""
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_clusters
         from p2p_sim.privacy.auditing.arguments import coalition_of, why_unaudited
         from p2p_sim.report import audit_table
         from p2p_sim.report.privacy_table import AccountRequest
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")
-        if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
+        if self.cluster_size is None and (self.graph is not None or user_clusters.matter(protocol)):
             raise InputError("the size of a world is missing: give --cluster-size N, its number of users")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")

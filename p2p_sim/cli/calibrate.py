@@ -163,14 +163,14 @@ class CalibrateCommand(TableOptions):
 
     def _people(self, kind: Any, values: dict[str, Any], progress: Any) -> Joined | tuple[None, None]:
         """Return the users of ``--data``, or of one cluster that a graph joins, and the numbers of the graph."""
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_graph
 
         if self.data is None and self.graph is None:
             return None, None
         protocol = kind(
             **{name: value for name, value in values.items() if name in kind.__dataclass_fields__}
         )
-        experiment.check(protocol, self.graph)
+        user_graph.check(protocol, self.graph)
         if self.data is not None:
             return users_of_data(self, protocol, progress)
         if self.cluster_size is None:

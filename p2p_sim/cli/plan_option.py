@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p2p_sim import backends
+from p2p_sim.cli import population_option
 from p2p_sim.cli.options import set_options
 from p2p_sim.cli.users import how_read
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
-from p2p_sim.learning import experiment, users_of_run
+from p2p_sim.learning import data_split, synthetic_users, user_graph, users_of_run
+from p2p_sim.learning.training import models
 from p2p_sim.network import edges
 from p2p_sim.plan import Crowd, RunPlan, Saved, is_in_doubt, machines, plan_of
 from p2p_sim.report import terminal
@@ -36,7 +38,7 @@ def settings_of(command: RunCommand) -> backends.Settings:
 
 def saved_by(command: RunCommand, users: int, features: int, in_batches: bool) -> Saved:
     """Return what a run writes and where, and what training takes beside the users."""
-    trains = command.model != experiment.NO_MODEL
+    trains = command.model != models.NO_MODEL
     training = users_of_run.bytes_of_examples(users, features, trains) if trains else 0
     if trains and (in_batches or (command.population is not None and command.model is not None)):
         training = users_of_run.BYTES_IN_BATCHES
@@ -62,8 +64,8 @@ def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
 
 def in_batches(command: RunCommand, protocol: Protocol) -> bool:
     """Return whether synthetic users have features that are drawn in batches."""
-    return command.users is not None and experiment.in_batches(
-        protocol, command.users, command.features or 0, experiment.model_for(protocol, command.model),
+    return command.users is not None and synthetic_users.in_batches(
+        protocol, command.users, command.features or 0, models.model_for(protocol, command.model),
         graph=command.graph, canaries=command.canaries, backend=command.backend, keep_features=command.attack,
     )  # fmt: skip
 
@@ -104,7 +106,7 @@ def say(command: RunCommand, protocol: Protocol, as_json: bool) -> int:
 def _crowd(command: RunCommand, protocol: Protocol) -> Crowd:
     """Return the users of a run: as few of them as will do, or else all."""
     if command.population is not None and command.graph is None:
-        return Crowd.stored(command.stored())
+        return Crowd.stored(population_option.users(command))
     crowd = synthetic(command, protocol) if command.users is not None else None
     return Crowd.of(_everybody(command, protocol), protocol) if crowd is None else crowd
 
@@ -114,12 +116,12 @@ def _everybody(command: RunCommand, protocol: Protocol) -> Population:
     assert command.seed is not None  # drawn before
     graph, seed = command.graph, command.seed
     if command.population is not None:
-        return experiment.join(protocol, command.stored(), graph, seed)[0]
+        return user_graph.join(protocol, population_option.users(command), graph, seed)[0]
     if command.data is None:
         assert command.users is not None
         drawn = set_options(command, "cluster_size", "share", "features") | {"shares": command.label_shares()}
         return users_of_run.synthetic(protocol, command.users, **drawn, graph=graph, seed=seed)[0]
-    data = experiment.read(protocol, command.data, **how_read(command))
+    data = data_split.read(protocol, command.data, **how_read(command))
     among = set_options(command, "clusters", "test", "split_seed")
     return users_of_run.of_data(protocol, data, **among, graph=graph, seed=seed)[0]
 

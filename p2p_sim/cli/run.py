@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import costing
-from p2p_sim.cli import interrupted_run
+from p2p_sim.cli import interrupted_run, population_option
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.check import quickly, warn_unchecked
 from p2p_sim.cli.interrupted_run import InterruptedRun
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from p2p_sim.cli.run_folders import RunFolder
     from p2p_sim.cli.run_log import RunLog
     from p2p_sim.core.population import Population
-    from p2p_sim.core.population_in_parts import PopulationInParts
     from p2p_sim.core.protocol import Protocol
     from p2p_sim.protocol_parameters import Chosen
     from p2p_sim.run import Run
@@ -238,7 +237,7 @@ class RunCommand(TableOptions):
         from importlib.metadata import version
 
         from p2p_sim.cli import parameters, plan_option, run_folders, run_log
-        from p2p_sim.learning import experiment
+        from p2p_sim.learning import user_graph
         from p2p_sim.progress import Progress
         from p2p_sim.report import run_screen, run_summary
 
@@ -247,7 +246,7 @@ class RunCommand(TableOptions):
         chosen = parameters.choose(words, offered)
         self._check(chosen.protocol)
         faults_of(self.fault, chosen.protocol)
-        experiment.check(chosen.protocol, self.graph)
+        user_graph.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
             name,
@@ -306,7 +305,7 @@ class RunCommand(TableOptions):
         self, run: Run, place: RunFolder, guessed: dict[str, Any] | None, progress: Any, log: RunLog
     ) -> Path:
         """Write the run's folder, and return it."""
-        from p2p_sim.report import attack_file
+        from p2p_sim.report.kept_file import ATTACKS
 
         progress("writing the run", 0, 0)
         log("phase", {"phase": "writing the run"})
@@ -314,7 +313,7 @@ class RunCommand(TableOptions):
         path = place.save(run, population=not self.no_population)
         run.timings["saving"] = time.perf_counter() - before
         if guessed is not None:
-            attack_file.add(path, run, guessed)
+            ATTACKS.add(path, run, guessed)
         told = {"folder": str(path), "users": run.users, "seconds": run.timings}
         log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
         return path
@@ -324,15 +323,8 @@ class RunCommand(TableOptions):
         assert self.seed is not None  # chosen by now
         files = interrupted_run.files_of(self, protocol)
         origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
-        stored = self._stored_contents()
+        stored = population_option.contents(self)
         return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables, stored)
-
-    def _stored_contents(self) -> dict[str, str]:
-        """Return a SHA-256 for each file of ``--population`` and ``--test-population``."""
-        from p2p_sim import parquet_users
-
-        places = filter(None, [self.population, self.test_population])
-        return {name: found for place in places for name, found in parquet_users.contents(place).items()}
 
     def _attacked(
         self, run: Run, protocol: Protocol, held_out: Population | None, progress: Any
@@ -399,9 +391,9 @@ class RunCommand(TableOptions):
                 plan_option.check(self, protocol, crowd, self.features or 0)
             return experiment.simulate(protocol, self.users, **people, progress=progress, **how), None
         if self.population is not None:
-            stored = self.stored()
+            stored = population_option.users(self)
             plan_option.check(self, protocol, Crowd.stored(stored), 0)
-            how |= self._stored_examples(protocol)
+            how |= population_option.examples(self, protocol)
             return experiment.among(protocol, stored, self.population, progress=progress, **how), None
         assert self.data is not None
         choices = how_read(self) | set_options(self, "clusters", "test", "model", "split_seed")
@@ -411,31 +403,6 @@ class RunCommand(TableOptions):
     def label_shares(self) -> list[float] | None:
         """Return the probability of each label of synthetic users; None where it is not said."""
         return None if self.shares is None else numbers_of("--shares", self.shares)
-
-    def stored(self) -> PopulationInParts:
-        """Return the users of ``--population``."""
-        from p2p_sim import parquet_users
-
-        assert self.population is not None
-        return parquet_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
-
-    def _stored_examples(self, protocol: Protocol) -> dict[str, Any]:
-        """Return the model of ``--population``, and the examples that it is trained and tested on."""
-        from p2p_sim.cli.table_options import columns
-        from p2p_sim.learning import experiment
-        from p2p_sim.learning.data import stored_examples
-
-        if self.model in (None, experiment.NO_MODEL):
-            return {}
-        assert self.population is not None  # the caller has looked
-        users = stored_examples.of_users(
-            self.population, label=self.label or "y", cluster=self.cluster_column, drop=columns(self.drop),
-            labels=protocol.label_count(),
-        )  # fmt: skip
-        test = None
-        if self.test_population is not None:
-            test = stored_examples.of_test(self.test_population, users)
-        return {"model": self.model, "examples": users, "test": test}
 
     def _check(self, protocol: Protocol) -> None:
         """Check what can be checked before any work; raises InputError."""
@@ -460,7 +427,7 @@ class RunCommand(TableOptions):
             raise InputError(
                 "--model needs --data, --population, or --users with --features: leave it out, or give one of these"
             )
-        self._check_stored()
+        population_option.check(self)
         if self.shares is not None:
             numbers_of("--shares", self.shares)
         self._check_model(protocol)
@@ -479,37 +446,16 @@ class RunCommand(TableOptions):
         if self.address is not None:
             ray_probe.probe(self.address)
 
-    def _check_stored(self) -> None:
-        """Check the options that go with a model of ``--population``."""
-        from p2p_sim.learning import experiment
-
-        trains = self.population is not None and self.model not in (None, experiment.NO_MODEL)
-        if not trains:
-            for name in ("test_population", *(["drop"] if self.population is not None else [])):
-                if getattr(self, name) is not None:
-                    raise InputError(
-                        f"{option(name)} needs --population with --model, which is missing: leave it out"
-                    )
-            return
-        from p2p_sim.learning.training import passes
-
-        with terminal.stdout_to_stderr():  # modules that are imported may print
-            passes.check(str(self.model))
-        if self.test_population is None:
-            raise InputError(
-                "--model with --population needs --test-population PLACE, further rows that test it: give them, or "
-                "leave out --model"
-            )
-
     def _check_model(self, protocol: Protocol) -> None:
         """Check a model of one's own, and that canaries are a share of the users with a model to tell of them.
 
         What that model imports is then found, and noted for a run that goes on.
         """
-        from p2p_sim.learning import experiment, planted_canaries
+        from p2p_sim.learning import planted_canaries
+        from p2p_sim.learning.training import models
 
         if self.model is not None and ":" in self.model:
             with terminal.stdout_to_stderr():  # modules that are imported may print
-                experiment.model_for(protocol, self.model)
+                models.model_for(protocol, self.model)
         has_features = self.data is not None or bool(self.features)  # those of --population come in batches
-        planted_canaries.check(self.canaries, has_features and self.model != experiment.NO_MODEL)
+        planted_canaries.check(self.canaries, has_features and self.model != models.NO_MODEL)

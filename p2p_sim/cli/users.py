@@ -12,13 +12,13 @@ from p2p_sim.network import edges, room, topologies
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.learning.experiment import Examples
+    from p2p_sim.learning.data_split import Examples
     from p2p_sim.learning.users_of_run import Joined
 
 
 def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, progress: Any) -> Joined:
     """Return users of no run, joined by a command's graph; ``size``: of their clusters, None for none."""
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import user_graph
 
     named = isinstance(command.graph, str) and not command.graph.endswith(edges.SUFFIXES)
     if named and users <= MAX_USERS:
@@ -26,11 +26,11 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
         if size is None or protocol.graph_over() != "cluster":
             room.require(kind.kind, kind.degree, np.array([users]), command.graph)
     people = Population.synthetic(users=users, cluster_size=size, labels=protocol.label_count(), seed=0)
-    return experiment.join(protocol, people, command.graph, command.seed, progress)
+    return user_graph.join(protocol, people, command.graph, command.seed, progress)
 
 
 def how_read(command: Any) -> dict[str, Any]:
-    """Return how ``--data`` is read, as ``experiment.read`` and ``learn`` take it.
+    """Return how ``--data`` is read, as ``data_split.read`` and ``learn`` take it.
 
     ``command``: needs the options label, positive and cluster_column, and ``TableOptions``.
     """
@@ -44,9 +44,9 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
 
     ``command``: needs the options data, clusters, test, graph and seed, and those of ``how_read``.
     """
-    from p2p_sim.learning import experiment, users_of_run
+    from p2p_sim.learning import data_split, users_of_run
 
-    data = experiment.read(protocol, command.data, **how_read(command), progress=progress)
+    data = data_split.read(protocol, command.data, **how_read(command), progress=progress)
     return users_of_run.of_data(
         protocol, data, clusters=command.clusters, test=command.test, graph=command.graph, seed=command.seed,
         progress=progress,
@@ -55,9 +55,9 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
 
 def gathered(command: Any, protocol: Protocol, seed: int, progress: Any) -> Examples:
     """Read the data set of a command, and divide it; ``seed``: of the test rows and of k-means."""
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import data_split
 
-    data = experiment.read(protocol, command.data, **how_read(command), progress=progress)
-    return experiment.gather(
+    data = data_split.read(protocol, command.data, **how_read(command), progress=progress)
+    return data_split.gather(
         protocol, data, clusters=command.clusters, test=command.test, seed=seed, progress=progress
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.progress import Asked, reporter_of, showing, silent
 
 if TYPE_CHECKING:
     from p2p_sim.comparison.result import Comparison
@@ -49,7 +49,7 @@ def compare(
     """
     from p2p_sim.comparison import comparing, promises, question
 
-    tell = reporter_of(progress) or _silent
+    tell = reporter_of(progress) or silent
     given = settings if data is None else {"data": data, **settings}
     asked = question.Question(
         question.check_people(given),
@@ -68,10 +68,6 @@ def compare(
         tell=tell,
         say=_say_nothing,
     )
-
-
-def _silent(_label: str, _done: int, _total: int) -> None:
-    """Show nothing."""
 
 
 def _say_nothing(_line: str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.catalogue import class_name
-from p2p_sim.comparison import worker
-from p2p_sim.comparison.calibrating import Fitted
+from p2p_sim.comparison import calibration_worker
 from p2p_sim.comparison.candidates import Candidate
+from p2p_sim.comparison.fit_to_promises import Fitted
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.comparison.question import Question
 from p2p_sim.core import code_fingerprint
@@ -150,10 +150,10 @@ def made(
 
 def _hands(address: str | None, wanted: int, left: int) -> AbstractContextManager[Workers]:
     if address is None:
-        return Processes(wanted, worker.__name__)
+        return Processes(wanted, calibration_worker.__name__)
     from p2p_sim.backends import ray_workers
 
-    return ray_workers.workers(address, worker.Calibrator, left)
+    return ray_workers.workers(address, calibration_worker.Calibrator, left)
 
 
 def _make(

@@ -12,7 +12,7 @@ from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.label_kinds import BINARY, NUMERIC
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning.label_kinds import LabelKind, mismatch
+from p2p_sim.learning.applicability import LabelKind, mismatch
 from p2p_sim.privacy.calibrate import RANGES
 from p2p_sim.protocol_parameters import complete, constructed, parameters
 

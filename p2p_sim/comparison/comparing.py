@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.comparison import calibrations, candidates, front, recommendation, runs, table
+from p2p_sim.comparison import calibrations, candidates, pareto_front, recommendation, runs, table
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.question import People, Question, people_of
 from p2p_sim.comparison.result import Comparison
@@ -19,15 +19,15 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.label_kinds import CLASSES
 from p2p_sim.core.paths import path_of
-from p2p_sim.learning import data_warnings, experiment
+from p2p_sim.learning import data_split, data_warnings
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
 from p2p_sim.sweep import regrown, sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
+    from p2p_sim.learning.applicability import LabelKind
     from p2p_sim.learning.data.datasets import Dataset
-    from p2p_sim.learning.label_kinds import LabelKind
 
 COMPARISONS = "comparisons"
 """Where comparisons are kept, in the current folder, unless another place is given."""
@@ -155,7 +155,7 @@ def _result(
     none = table.Trials([])
     promises = question.promises
     rows = [table.row_of(each, trials.get(id(each), none), promises) for each in target]
-    rows = front.marked(rows, promises)
+    rows = pareto_front.marked(rows, promises)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
     chosen = recommendation.recommended(
         rows, utilities, target, promises, remarks, same_users=people.data is not None
@@ -246,13 +246,13 @@ def _cut_short(question: Question, swept: Sequence[tuple[Calibrated, table.Trial
     return [f"of {len(question.seeds)} seeds there was time for fewer: {', '.join(few)}"] if few else []
 
 
-def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> experiment.Examples:
+def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> data_split.Examples:
     """Return the users of a run, without k-means, and the test rows."""
     among = {name: question.people[name] for name in ("test",) if name in question.people}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the runs say it
         clusters = 1 if data.cluster is None else None
-        return experiment.gather(first.made(), data, clusters=clusters, **among)
+        return data_split.gather(first.made(), data, clusters=clusters, **among)
 
 
 def _write(result: Comparison) -> None:

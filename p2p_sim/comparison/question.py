@@ -13,9 +13,9 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.learning import experiment, number_labels
+from p2p_sim.learning import data_split, number_labels, user_clusters
+from p2p_sim.learning.applicability import LabelKind, label_kind
 from p2p_sim.learning.data.tables import number_text
-from p2p_sim.learning.label_kinds import LabelKind, label_kind
 from p2p_sim.sweep import settings as sweep_settings
 from p2p_sim.sweep.settings import reading_of
 
@@ -158,13 +158,13 @@ def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Pe
     users = (
         len(data.y) - int(data.test.sum())
         if own_test and data.test is not None
-        else round(len(data.y) * (1 - asked.get("test", experiment.TEST_SHARE)))
+        else round(len(data.y) * (1 - asked.get("test", data_split.TEST_SHARE)))
     )
     if users <= MOST_USERS:
         return People(labels, features, users, {}, 0, data)
     among: dict[str, Any] = {"test": 1 - MOST_USERS / len(data.y)}
     if data.cluster is None:
-        clusters = asked.get("clusters", experiment.default_clusters(users))
+        clusters = asked.get("clusters", user_clusters.default_count(users))
         among["clusters"] = max(1, round(clusters * MOST_USERS / users))  # as large as they are among all
     return People(labels, features, users, among, MOST_USERS, data)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2p_sim.comparison.calibrations import Calibrated
-from p2p_sim.comparison.front import COSTS
+from p2p_sim.comparison.pareto_front import COSTS
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
 from p2p_sim.sweep.summary import CONFIDENCE, interval
@@ -89,7 +89,7 @@ def recommended(
     *,
     same_users: bool = True,
 ) -> Recommendation:
-    """Choose among the rows that fit, marked by ``front.marked``.  ``remarks``: further doubts, of all protocols.
+    """Choose among rows that fit, marked by ``pareto_front.marked``.  ``remarks``: further doubts, of all protocols.
 
     ``same_users``: whether all seeds have the same users and test rows, as of data, so that error bars do not know of
     others.

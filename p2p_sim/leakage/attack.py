@@ -34,7 +34,7 @@ from p2p_sim.observed_view import View
 from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.privacy.table_rows import USERS
-from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.progress import Asked, reporter_of, showing, silent
 from p2p_sim.run import Run
 
 NAMES = (*SHIPPED, CANARIES)
@@ -103,7 +103,7 @@ def attack(
     check_seed(seed)
     if users not in USERS:
         raise InputError(f"users = {users!r}: must be one of {', '.join(USERS)}{near(str(users), USERS)}")
-    tell, planted = reporter_of(progress) or _silent, _planted(run, canaries)
+    tell, planted = reporter_of(progress) or silent, _planted(run, canaries)
     program, people = _program(run, protocol), _people(run)
     gains = advantage.utility_matrix(utility, shares_of(people.y, program.label_count()))
     tell(f"view of {view}", 0, 0)
@@ -454,7 +454,3 @@ def _per_user(guesses: Guesses, belief: Eta, people: Population, victims: npt.ND
         posterior=guesses.posterior[victims].max(axis=1),
         right=guesses.guess[victims] == people.y[victims],
     )
-
-
-def _silent(label: str, done: int, total: int) -> None:
-    """Show nothing."""

@@ -10,7 +10,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data.label_columns import RARE
 
 if TYPE_CHECKING:
-    from p2p_sim.learning.experiment import Examples
+    from p2p_sim.learning.data_split import Examples
 
 CROWD = 30
 """Users below which a crowd hides nobody: shuffled among 20, randomized response of epsilon = 1 keeps 0.999 of it."""

@@ -20,7 +20,7 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
-    from p2p_sim.learning.experiment import Examples
+    from p2p_sim.learning.data_split import Examples
     from p2p_sim.run import Run
 
 Array = npt.NDArray[Any]
@@ -104,7 +104,7 @@ def train(
 
 def _values(protocol: Protocol, data: Dataset) -> Floats:
     """Return the number that is each row's label; InputError: a label is none."""
-    from p2p_sim.privacy.label_kinds import protocols_for
+    from p2p_sim.privacy.accepted_labels import protocols_for
 
     try:
         found = replace(data, numeric=True).values()

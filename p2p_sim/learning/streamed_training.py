@@ -1,4 +1,4 @@
-"""Training on what a run released, of users whose features are read in batches: the figures of ``experiment.train``."""
+"""Training on what a run released, of users whose features are read in batches; others: ``training_in_memory``."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def train_beside(
     model: str,
     progress: Progress,
 ) -> None:
-    """Train in passes over the users' examples; add accuracies and seconds to the run, as ``experiment.train`` does.
+    """Train in passes over users' examples; add accuracies and seconds to the run, as ``training_in_memory`` does.
 
     ``held_out``: features and labels of those test rows that were read, of ``further`` in all.
     """

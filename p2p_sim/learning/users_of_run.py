@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split, synthetic_users, user_graph
 from p2p_sim.plan import Crowd
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def synthetic(
     seed: int,
 ) -> Joined:
     """Return the users of ``experiment.simulate``, which has the same arguments; raises InputError as it does."""
-    size, how = experiment.drawn(protocol, cluster_size, share, shares, features, seed)
-    return experiment.join(protocol, Population.synthetic(users=users, cluster_size=size, **how), graph, seed)
+    size, how = synthetic_users.drawn(protocol, cluster_size, share, shares, features, seed)
+    return user_graph.join(protocol, Population.synthetic(users=users, cluster_size=size, **how), graph, seed)
 
 
 def crowd(
@@ -50,11 +50,11 @@ def crowd(
     seed: int,
 ) -> Crowd:
     """Return the same users for a plan, which makes no more than a few of them; raises InputError for wrong numbers."""
-    size, how = experiment.drawn(protocol, cluster_size, share, shares, features, seed)
+    size, how = synthetic_users.drawn(protocol, cluster_size, share, shares, features, seed)
     found = Crowd.synthetic(users, size, how)
 
     def joined(some: int) -> Population:
-        return experiment.join(protocol, found.make(some), graph, seed)[0]
+        return user_graph.join(protocol, found.make(some), graph, seed)[0]
 
     return found if graph is None else replace(found, make=joined, apart=False)
 
@@ -84,7 +84,7 @@ def of_data(
     Raises InputError as it does.
     """
     split = seed if split_seed is None else split_seed
-    found = experiment.gather(protocol, data, clusters=clusters, test=test, seed=split, progress=progress)
-    return experiment.join(
+    found = data_split.gather(protocol, data, clusters=clusters, test=test, seed=split, progress=progress)
+    return user_graph.join(
         protocol, found.population, graph, seed, progress, rows=found.rows, total=data.rows_in_file
     )

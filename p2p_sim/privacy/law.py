@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from p2p_sim.privacy.close_in import close_in
+from p2p_sim.privacy.root_bracket import root_bracket
 
 LARGE = 1e15
 """Nats: a delta that is not reached here never is."""
@@ -251,7 +251,7 @@ def _between(f: Callable[[float], float], target: float, low: float, high: float
     """
     gap = _Gap(f, target, high)
     if gap(low) > 0 >= gap(high):
-        close_in(gap, low, high, _CLOSE)
+        root_bracket(gap, low, high, _CLOSE)
     return float(gap.best)
 
 
@@ -309,5 +309,5 @@ def root(
     if low == 0.0 and gap(0.0) <= 0:
         return 0.0
     if at_high != 0:
-        close_in(gap, low, high, _ROOT)
+        root_bracket(gap, low, high, _ROOT)
     return float(gap.best)

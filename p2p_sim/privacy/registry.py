@@ -159,7 +159,7 @@ class Accounting(Generic[P]):
     (``Setting.servers_deviate``); if not, such a question is refused.
 
     ``labels``: which kinds of labels the protocol is for, of "binary", "k" and "numeric"; None: read off the class, as
-    ``label_kinds.taken_by`` says.
+    ``accepted_labels.taken_by`` says.
     """
 
     law: LawOf[P] | None = None

@@ -14,6 +14,7 @@ from p2p_sim.privacy import delta_curve
 from p2p_sim.privacy.delta_curve import LEAST
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.progress import silent
 from p2p_sim.report import matplotlib_settings, output_files
 
 Array = npt.NDArray[np.float64]
@@ -25,10 +26,6 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 _POINTS = 48
 """Points of a curve: of many users, one may take a second; the line between so many lies close to the curve."""
 _FILL = 5  # pieces of the line between two points
-
-
-def _silent(_label: str, _done: int, _total: int) -> None:
-    """Say nothing."""
 
 
 def kind_of(path: str) -> str:
@@ -62,7 +59,7 @@ def curves(
     title: str,
     path: str,
     asked: float = 0.0,
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> None:
     """Write delta(epsilon) of each view into a file, completely or not at all; raises InputError.
 

@@ -13,9 +13,10 @@ from typing import Any
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import attack_file, audit_file, privacy_table, run_summary, several_runs, terminal
+from p2p_sim.report import privacy_table, run_summary, several_runs, terminal
 from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import number
+from p2p_sim.report.kept_file import ATTACKS, AUDITS
 from p2p_sim.run import Run, load
 from p2p_sim.rundir.run_json import on_command_line, without_seed
 from p2p_sim.rundir.trace_reader import stored_of
@@ -257,7 +258,7 @@ def document(
         "run": name,
         "privacy": (notes.get("privacy") if delta is None else None) or _privacy(run, delta),
         "costs": notes.get("costs") or _costs(run),
-        "attacks": _kept(audit_file.read(path, run), seed),
+        "attacks": _kept(AUDITS.read(path, run), seed),
         "messages": _messages(run),
         "versions": run.versions,
         "command": _command(run, seed),
@@ -265,7 +266,7 @@ def document(
         "seed": run.seed if seed or run.seed is None else WITHHELD,
         "data": notes.get("data") or {"name": "a population of your own", "source": "given from Python"},
     }
-    if guesses := _kept(attack_file.read(path, run), seed):
+    if guesses := _kept(ATTACKS.read(path, run), seed):
         result["label_inference"] = guesses
     del result["peak_memory"], result["directory"]
     plain: dict[str, Any] = terminal.plain(result)

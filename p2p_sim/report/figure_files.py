@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.progress import silent
 from p2p_sim.report.page_layout import Drawing
 
 OPTION = "--figures"
@@ -48,11 +49,7 @@ def check(name: str) -> Path:
     return place
 
 
-def _silent(_label: str, _done: int, _total: int) -> None:
-    """Say nothing."""
-
-
-def write(place: Path, drawings: Sequence[Drawing], progress: Progress = _silent) -> list[str]:
+def write(place: Path, drawings: Sequence[Drawing], progress: Progress = silent) -> list[str]:
     """Write every figure as ``NAME.svg``, ``NAME.png`` and ``NAME.csv``, all of them or none; return the names.
 
     ``place``: a new or an empty folder.  Raises InputError if it is neither, or cannot be written.

@@ -1,9 +1,9 @@
-"""A file in a run directory that keeps results on the run, the newest of each view: audits, and attacks on labels."""
+"""Files in a run directory that keep results on the run, the newest of each view: audits, and attacks on labels."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -23,7 +23,8 @@ class KeptFile:
     """What a file is called, and how its results are.
 
     ``rows``: what they are called, also in the file.  ``again``: how to make them again.  ``declared``: the name of
-    the file's declaration.  ``same``: columns in which a result equals the one that it replaces.
+    the file's declaration.  ``same``: columns in which a result equals the one that it replaces.  ``common``: what a
+    printed document says once for all its results.
     """
 
     name: str
@@ -31,7 +32,8 @@ class KeptFile:
     rows: str
     again: str
     declared: str
-    same: Sequence[str]
+    same: tuple[str, ...]
+    common: tuple[str, ...]
 
     @property
     def _advice(self) -> str:
@@ -77,18 +79,23 @@ class KeptFile:
                 f"{str(folder / self.name)!r} cannot be written, and {self.rows} of a run are saved there: copy the run"
             )
 
-    def add(self, folder: Path, run: RunRecord, fresh: Sequence[Row]) -> Path:
-        """Add results to the file, and return its path; earlier ones of the same are replaced."""
+    def add(self, folder: Path, run: RunRecord, document: Row) -> Path:
+        """Add results to the file, and return its path; earlier ones of the same are replaced.
+
+        ``document``: the result of ``p2p-sim audit`` or ``attack``, as it is printed as JSON.
+        """
+        common = {name: document[name] for name in self.common}
+        fresh = [common | row for row in document["views"] if not row["refused"]]
         now = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"), "version": metadata.version("p2p-sim")
         }  # fmt: skip
-        replaced = {self._what(terminal.plain(dict(row))) for row in fresh}
+        replaced = {self._what(terminal.plain(row)) for row in fresh}
         rows = [row for row in self.read(folder, run) if self._what(row) not in replaced]
         whole = terminal.plain(
             {
                 "format": self.format,
                 **_run_identity(run),
-                self.rows: [*rows, *(now | dict(row) for row in fresh)],
+                self.rows: [*rows, *(now | row for row in fresh)],
             }
         )
         output_files.write(folder / self.name, run_json.text_of(whole), private=True)  # it tells seeds
@@ -96,6 +103,23 @@ class KeptFile:
 
     def _what(self, row: Row) -> tuple[Any, ...]:
         return tuple(row.get(name) for name in self.same)
+
+
+ATTACKS = KeptFile(
+    "attack.json", 1, "attacks", "attack the run", "AttackFile",
+    same=("view", "name", "channels", "utility", "eta_from", "seed"),
+    common=("channels", "eta", "command"),
+)  # fmt: skip
+"""Attacks on the labels of a run: the newest of each view, utility, P(y | x) and seed."""
+
+AUDITS = KeptFile(
+    "audit.json", 1, "audits", "audit the run", "AuditFile",
+    same=("view", "channels"),
+    common=(
+        "kind", "at", "channels", "cluster_size", "world", "faults", "graph", "crypto", "seed", "command",
+    ),
+)  # fmt: skip
+"""Audits of a run: the newest of each view."""
 
 
 def _run_identity(run: RunRecord) -> dict[str, Any]:

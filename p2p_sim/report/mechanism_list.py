@@ -16,7 +16,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import topologies
 from p2p_sim.privacy import accountant
-from p2p_sim.privacy.label_kinds import taken_by
+from p2p_sim.privacy.accepted_labels import taken_by
 from p2p_sim.privacy.registered import accounting
 from p2p_sim.privacy.table_rows import TableRow, rows
 from p2p_sim.report import terminal

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.report import attacked_labels, figure_text, figures, sections, terminal, tradeoff
+from p2p_sim.report import attack_section, figure_text, figures, privacy_section, sections, terminal, tradeoff
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import number, percent, size
 from p2p_sim.report.page_layout import (
@@ -98,7 +98,8 @@ def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
         row["view"] for run in known for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS
     ))  # fmt: skip
     return [
-        (f"ε: {figures.viewer_name(view)}", [sections.epsilon(run, view) for run in runs]) for view in views
+        (f"ε: {figures.viewer_name(view)}", [privacy_section.epsilon(run, view) for run in runs])
+        for view in views
     ]
 
 
@@ -115,7 +116,7 @@ def _missing(run: Document) -> str | None:
     found: dict[str, list[str]] = {}
     for row in run["privacy"]["views"]:
         if not row["exact"]:
-            found.setdefault(sections.none(row), []).append(row["view"])
+            found.setdefault(privacy_section.none(row), []).append(row["view"])
     every = len(run["privacy"]["views"])
     texts = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
     return ", ".join(texts) or None
@@ -127,7 +128,7 @@ def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
         ("test accuracy", [_accuracy(run, "accuracy_private") for run in runs]),
         ("corrected for lies", [_accuracy(run, "accuracy_corrected") for run in runs]),
         ("with true labels", [_accuracy(run, "accuracy_true") for run in runs]),
-        ("labels guessed by the learner", [attacked_labels.guessed(run) for run in runs]),
+        ("labels guessed by the learner", [attack_section.guessed(run) for run in runs]),
         ("messages", [sum(row["messages"] for row in run["messages"]) for run in runs]),
         ("bytes on the wire", [size(nbytes) for nbytes in sums] if len(runs) == 1 else [None] * len(runs)),
         ("bytes a user", [size(tradeoff.bytes_each(run)) for run in runs]),

@@ -11,9 +11,10 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.web.overview import Viewers
-from p2p_sim.report import attack_file, attack_table, audit_file, audit_table, privacy_table, users_at_risk
+from p2p_sim.report import attack_table, audit_table, privacy_table, users_at_risk
 from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
+from p2p_sim.report.kept_file import ATTACKS, AUDITS
 from p2p_sim.rundir.run_json import on_command_line
 from p2p_sim.rundir.run_record import RunRecord
 
@@ -114,7 +115,7 @@ def _attacks(run: RunRecord, view: str, channels: str) -> list[dict[str, Any]]:
     if folder is None:
         return []
     found = []
-    for file, row_of in ((audit_file, _measured), (attack_file, _guessed)):
+    for file, row_of in ((AUDITS, _measured), (ATTACKS, _guessed)):
         try:
             found += [row_of(row) for row in file.read(folder, run) if _same(row, view, channels)]
         except InputError as error:

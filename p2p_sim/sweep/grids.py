@@ -91,7 +91,7 @@ def check(grids: Grids, tell: Callable[[str, int, int], None]) -> tuple[dict[str
     Raises InputError for a protocol that refuses its parameters, its graph or its faults, for an unknown view, and for
     two runs that are the same.
     """
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import user_graph
 
     examples: dict[str, OneRun] = {}
     protocols: dict[type[Protocol], Protocol] = {}
@@ -112,7 +112,7 @@ def check(grids: Grids, tell: Callable[[str, int, int], None]) -> tuple[dict[str
         looked_at.add(rest)
         protocol = protocol_of(run)
         try:
-            experiment.check(protocol, given.get("graph"))
+            user_graph.check(protocol, given.get("graph"))
             faults = Faults.of(given.get("faults"))
             if faults is not None:
                 faults.check(protocol)

@@ -56,6 +56,7 @@ class Maker:
         """
         from p2p_sim.evaluate import privacy_of, row_of
         from p2p_sim.learning import experiment
+        from p2p_sim.learning.training import models
 
         settings, protocol = run["settings"], protocol_of(run)
         data, of_what = self._read(run, protocol, content)
@@ -74,7 +75,7 @@ class Maker:
             among = _options(settings, "clusters", "test", "split_seed")
             learned = experiment.learn(protocol, data, **among, **how, progress=False)
             done, held_out = learned.run, learned.examples.held_out()
-        model = experiment.model_for(protocol, settings.get("model"))
+        model = models.model_for(protocol, settings.get("model"))
         key = _clusters_of(run)
         if key not in self._privacy:
             if len(self._privacy) >= _FIGURES:

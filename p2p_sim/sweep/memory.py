@@ -14,7 +14,8 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
-from p2p_sim.learning import experiment, users_of_run
+from p2p_sim.learning import user_clusters, users_of_run
+from p2p_sim.learning.training import models
 from p2p_sim.network.room import memory
 from p2p_sim.plan import Crowd, Machine, Saved, plan_of
 from p2p_sim.plan.run_plan import most_bytes, size
@@ -113,9 +114,9 @@ def _crowd(run: OneRun, protocol: Protocol, extents: Mapping[str, Extent]) -> tu
     else:
         extent = extents[key]
         users, width = extent.rows, extent.features
-        default = min(max(1, users // experiment.USERS_A_CLUSTER), experiment.MAX_CLUSTERS)
+        default = user_clusters.default_count(users)
         size_ = max(1, users // (extent.clusters or settings.get("clusters", default)))
-    trains = settings.get("model") != experiment.NO_MODEL
+    trains = settings.get("model") != models.NO_MODEL
     crowd = users_of_run.crowd(
         protocol, users, cluster_size=size_, graph=settings.get("graph"), seed=settings["seed"]
     )

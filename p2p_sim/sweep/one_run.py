@@ -67,11 +67,11 @@ def examples_of(run: OneRun, protocol: Protocol) -> str | None:
 
 def read(run: OneRun, protocol: Protocol, tell: Progress | None = None) -> Dataset:
     """Read the examples of a run; raises InputError."""
-    from p2p_sim.learning import experiment
+    from p2p_sim.learning import data_split
 
     settings = run["settings"]
     names = ("label", "positive", "classes", "cluster_column")
-    return experiment.read(
+    return data_split.read(
         protocol, settings["data"], reading=reading_of(settings), progress=tell,
         **{name: settings[name] for name in names if name in settings},
     )  # fmt: skip

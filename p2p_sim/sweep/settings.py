@@ -132,10 +132,10 @@ def _any(_value: Any) -> None:
 
 
 def _check_model(name: str) -> None:
-    from p2p_sim.learning import experiment
+
     from p2p_sim.learning.training import models
 
-    if name != experiment.NO_MODEL:
+    if name != models.NO_MODEL:
         models.check(name)
 
 

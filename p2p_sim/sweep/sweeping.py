@@ -26,6 +26,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
+from p2p_sim.progress import silent
 from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, grids, table
 from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
@@ -80,7 +81,7 @@ def made(
     ``say``: told how many runs there are, before any is made.  ``until``: a time by ``time.monotonic``, at which it
     ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
     """
-    report = tell or _silent
+    report = tell or silent
     address = where_made(workers, address)
     asked = grids.read(given)
     place = _place(asked, out)
@@ -277,7 +278,3 @@ def _tell(index: int, said: Any, heard: set[str]) -> None:
         if text not in heard:
             heard.add(text)
             warnings.warn(f"run {index}: {text}", UserWarning, stacklevel=2)
-
-
-def _silent(_label: str, _done: int, _total: int) -> None:
-    """Say nothing."""

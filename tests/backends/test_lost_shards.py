@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.backends import ray_losses, ray_session, ray_site, ray_workers, reexecution
+from p2p_sim.backends import ray_lost_actors, ray_session, ray_site, ray_workers, reexecution
 from tests.backends.programs import Dying, DyingOnce
 from tests.contract.cases import POPULATIONS
 
@@ -117,7 +117,7 @@ def test_who_was_killed_for_memory_is_said_so(monkeypatch: pytest.MonkeyPatch) -
     said = "killed due to the node running low on memory. Memory on the node (IP: 192.0.2.2) was 3.01GB used / 23.54GB"
     error = ray_site.ray.exceptions.OutOfMemoryError(f"{said} limit (0.127671) OOM kill reason: ...")
     text = "memory ran out on its machine (3.01GB of 23.54GB were used), and Ray ended it: use fewer users or more"
-    assert text in ray_losses.why(error)
+    assert text in ray_lost_actors.why(error)
     monkeypatch.setattr(reexecution, "_starved", lambda: 7)
     assert reexecution._kernel(7) == ""
     assert "the kernel of this machine ended 2 processes for want of memory" in reexecution._kernel(5)

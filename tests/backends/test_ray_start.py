@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from p2p_sim import InputError, RunLostError
-from p2p_sim.backends import ray_losses, ray_node, ray_session, ray_site, ray_start
+from p2p_sim.backends import ray_lost_actors, ray_node, ray_session, ray_site, ray_start
 
 pytestmark = pytest.mark.slow
 
@@ -224,5 +224,9 @@ def test_a_module_that_only_this_process_finds_is_named_and_not_called_lost():
 
 def test_memory_is_named_only_where_it_ran_out():
     exceptions = ray_site.ray.exceptions
-    assert "memory ran out on its machine" in ray_losses.why(exceptions.OutOfMemoryError("Task was killed"))
-    assert "its process was killed or has crashed, or memory" in ray_losses.why(exceptions.ActorDiedError())
+    assert "memory ran out on its machine" in ray_lost_actors.why(
+        exceptions.OutOfMemoryError("Task was killed")
+    )
+    assert "its process was killed or has crashed, or memory" in ray_lost_actors.why(
+        exceptions.ActorDiedError()
+    )

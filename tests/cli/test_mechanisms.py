@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.privacy import label_kinds
+from p2p_sim.privacy import accepted_labels
 from p2p_sim.privacy.registered import accounting
 from protocols import ALL, BinnedResponse, IntervalResponse, PriorResponse, UnbiasedResponse
 from tests.test_catalogue import OWN, install  # noqa: F401
@@ -137,7 +137,7 @@ def test_one_that_is_installed_without_defaults_says_so(cli, install):  # noqa: 
 )
 def test_what_users_hold_is_read_off_the_program(own, column, labels):
     own("holding", TOLD.format(column=column))
-    assert list(label_kinds.taken_by(importlib.import_module("holding").Told)) == labels
+    assert list(accepted_labels.taken_by(importlib.import_module("holding").Told)) == labels
 
 
 def test_a_law_that_cannot_be_found_is_refused_with_its_reason(cli, own):

@@ -9,7 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.population_in_parts import PopulationInParts
-from p2p_sim.learning import experiment
+from p2p_sim.learning import synthetic_users
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import PeerToPeer
 from tests.backends.test_users_apart import CLUSTERS, written
@@ -83,7 +83,7 @@ def test_a_model_of_a_population_does_not_depend_on_where_it_ran(cli: Any, tmp_p
 
 
 def test_many_features_are_drawn_by_shards(cli: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(experiment, "MOST_NUMBERS", 500)
+    monkeypatch.setattr(synthetic_users, "MOST_NUMBERS", 500)
     words = [
         "run",
         "randomized-response",

@@ -10,8 +10,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim.comparison import calibrations
+from p2p_sim.comparison.calibration_worker import Calibrator
 from p2p_sim.comparison.result import Comparison
-from p2p_sim.comparison.worker import Calibrator
 from p2p_sim.sweep import sweeping
 from tests.sweep.here import Here
 

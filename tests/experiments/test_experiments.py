@@ -19,7 +19,7 @@ from experiments._common import Options, read_csv, write_csv
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.crypto.rates import Rates
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split
 from protocols import PeerToPeer
 
 pytestmark = pytest.mark.slow
@@ -172,7 +172,7 @@ def test_lemma9_alpha_is_the_least() -> None:
 
 
 def test_alpha_of_one_cluster_is_checked_in_all() -> None:
-    examples = experiment.gather(PeerToPeer(0.0), _theorem3_utility.datasets.load("digits"), clusters=5)
+    examples = data_split.gather(PeerToPeer(0.0), _theorem3_utility.datasets.load("digits"), clusters=5)
     size = int(examples.population.sizes.min())
     alpha = _theorem3_utility.exact_alpha(size, 1.0, 1.0, 1e-6)
     _theorem3_utility.check_everywhere(alpha, examples.population, 1.0, 1e-6)

@@ -10,7 +10,7 @@ import sys
 import p2p_sim
 before = set(sys.modules)
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.training import clusters, evaluation, models
+from p2p_sim.learning.training import evaluation, kmeans, models
 heavy = {"sklearn", "pandas", "pyarrow", "PIL", "scipy"} & (set(sys.modules) - before)
 sys.exit(f"imported {sorted(heavy)}" if heavy else 0)
 """

@@ -11,9 +11,9 @@ import pytest
 
 from p2p_sim import privacy
 from p2p_sim.core import InputError
-from p2p_sim.learning import data_warnings, experiment
+from p2p_sim.learning import data_split, data_warnings
+from p2p_sim.learning.applicability import LabelKind, applicable, label_kind
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.label_kinds import LabelKind, applicable, label_kind
 from protocols import (
     BinnedResponse,
     EncryptedShuffle,
@@ -117,10 +117,10 @@ def test_a_mismatch_is_named_with_what_to_use_instead(
         assert [word for word in words if word not in found] == [], found
 
 
-def gathered(path: str, protocol: object = None, **how: object) -> experiment.Examples:
+def gathered(path: str, protocol: object = None, **how: object) -> data_split.Examples:
     """Read and divide a file for randomized response, or another protocol."""
     protocol = protocol or RandomizedResponse(1.0)
-    return experiment.gather(protocol, experiment.read(protocol, path), **how)  # type: ignore[arg-type]
+    return data_split.gather(protocol, data_split.read(protocol, path), **how)  # type: ignore[arg-type]
 
 
 def test_rare_labels_are_told_and_weighted(tmp_path: Path) -> None:

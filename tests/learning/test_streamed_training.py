@@ -18,7 +18,7 @@ from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
 from p2p_sim.core.synthetic import shares_of
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split, experiment, synthetic_users, training_in_memory
 from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.streamed_training import _Groups, _Released
@@ -287,7 +287,7 @@ def test_the_figures_are_those_of_users_in_memory(protocol: Any, faults: Any, tm
     here = p2p_sim.run(protocol, whole, **how)
     here.notes["released"] = experiment.released(here)
     rows = np.arange(len(y))
-    comparison = experiment.train(here, experiment.Examples(whole, test[0], test[1], rows, {}))
+    comparison = training_in_memory.train(here, data_split.Examples(whole, test[0], test[1], rows, {}))
     assert there.digest == here.digest
     assert comparison is not None
     found = there.notes["accuracy"]
@@ -506,7 +506,7 @@ class Reading(Protocol):
 def test_synthetic_users_are_drawn_in_batches(protocol: Any, monkeypatch: Any) -> None:
     how: dict[str, Any] = {"users": 3010, "features": 3, "cluster_size": 40, "seed": 2, "blocks": 3}
     here = experiment.simulate(protocol, **how)
-    monkeypatch.setattr(experiment, "MOST_NUMBERS", 3000)
+    monkeypatch.setattr(synthetic_users, "MOST_NUMBERS", 3000)
     kept = experiment.simulate(protocol, **how, keep_features=True)
     there = experiment.simulate(protocol, **how)
     assert kept.population is not None
@@ -560,4 +560,4 @@ def test_features_are_kept_where_something_needs_them_together(changed: Any, bat
         "features": 8,
         "model": "logistic-regression",
     } | changed
-    assert experiment.in_batches(**given) is batches
+    assert synthetic_users.in_batches(**given) is batches

@@ -20,7 +20,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.leakage.advantage import over_any_baseline
 from p2p_sim.leakage.attack_results import Interval, Least, PerUser
 from p2p_sim.privacy.table_rows import TableRow
-from p2p_sim.report import attack_table, attacked_labels, terminal, users_at_risk
+from p2p_sim.report import attack_section, attack_table, terminal, users_at_risk
 from tests.report.guesses import REFUSED, bound, exactly, inference, people, row
 
 LEARNER = TableRow("learner", "learner", Coalition.parse("learner", ("user", "learner")))
@@ -142,10 +142,10 @@ def test_several_attacks_of_one_view_say_how_they_differ() -> None:
 def test_at_a_glance_is_the_strongest_attack_that_was_kept() -> None:
     strong = told(rows=(row("optimal", Interval(0.88, 0.9, 0.92)),))
     run = {"label_inference": [told(), strong, told(rows=(REFUSED,), per_user=None)]}
-    assert attacked_labels.guessed(run) == "90.00 %; without messages 76.00 %"
+    assert attack_section.guessed(run) == "90.00 %; without messages 76.00 %"
     worse = told(rows=(row("optimal", Interval(0.7, 0.72, 0.74)),))
-    assert attacked_labels.guessed({"label_inference": [worse]}) == "76.00 %; without messages 76.00 %"
-    assert attacked_labels.guessed({"label_inference": [told(rows=(row("prior", exactly(0.7)),))]}) is None
+    assert attack_section.guessed({"label_inference": [worse]}) == "76.00 %; without messages 76.00 %"
+    assert attack_section.guessed({"label_inference": [told(rows=(row("prior", exactly(0.7)),))]}) is None
 
 
 def test_canaries_are_no_people() -> None:

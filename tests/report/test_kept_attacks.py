@@ -11,15 +11,16 @@ import pytest
 
 from p2p_sim import InputError
 from p2p_sim import cli as program
-from p2p_sim.report import attack_file, attack_table, report_page
+from p2p_sim.report import attack_table, report_page
+from p2p_sim.report.kept_file import ATTACKS
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir import integrity
 from p2p_sim.rundir.run_directory import LazyRun
-from tests.render.web.conftest import Tab, served, tab
+from tests.render.web.conftest import Tab, browser_page, served, tab
 from tests.report.conftest import page, read, tables, words
 from tests.told import told_in
 
-__all__ = ["tab"]
+__all__ = ["browser_page", "tab"]
 
 SEED = str(2**63 + 11)
 
@@ -153,14 +154,14 @@ def test_a_file_that_cannot_be_used_is_refused(copy: Path, change: Any, text: st
     change(document)
     written(copy, document)
     with pytest.raises(InputError, match=text):
-        attack_file.read(copy, LazyRun(copy))
+        ATTACKS.read(copy, LazyRun(copy))
 
 
 def test_an_altered_file_is_refused(copy: Path) -> None:
     file = copy / "attack.json"
     file.write_text(file.read_text().replace('"users": 200', '"users": 201', 1))
     with pytest.raises(InputError, match="was altered since it was written"):
-        attack_file.read(copy, LazyRun(copy))
+        ATTACKS.read(copy, LazyRun(copy))
     assert program.main(["attack", "--run", str(copy)]) == 2
 
 

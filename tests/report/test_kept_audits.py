@@ -12,8 +12,9 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import audit_file, report_page
+from p2p_sim.report import report_page
 from p2p_sim.report.figure_text import number_text
+from p2p_sim.report.kept_file import AUDITS
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
@@ -173,7 +174,7 @@ def test_a_file_that_cannot_be_trusted_is_named_and_left_as_it_is(copy, spoil, c
     (copy / "audit.json").write_text(json.dumps(told))
     before = (copy / "audit.json").read_bytes()
     with pytest.raises(InputError, match=f"audit.json' {'has ' if spoil is newer else ''}{WRONG[spoil]}"):
-        audit_file.read(copy, p2p_sim.load(copy))
+        AUDITS.read(copy, p2p_sim.load(copy))
     for command in (["report", str(copy)], ["audit", "--run", str(copy)]):
         capsys.readouterr()
         assert program.main(command) == 2
@@ -192,20 +193,20 @@ def test_an_altered_audit_is_named(copy, capsys):
         with pytest.raises(
             InputError, match=r"audit.json' was altered since it was written.*audit the run again"
         ):
-            audit_file.read(copy, p2p_sim.load(copy))
+            AUDITS.read(copy, p2p_sim.load(copy))
         assert program.main(["report", str(copy)]) == 2
         assert "audit.json' was altered" in capsys.readouterr().err
         shown = view_privacy(LazyRun(copy), "learner")["rows"][-1]
         assert shown["basis"] == "not shown"
         assert "audit.json' was altered" in shown["text"]
         file.write_text(json.dumps(whole))  # laid out in another way: the same
-        assert audit_file.read(copy, p2p_sim.load(copy)) == whole["audits"]
+        assert AUDITS.read(copy, p2p_sim.load(copy)) == whole["audits"]
 
 
 def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
     told = stored(copy)
     (copy / "audit.json").write_text(json.dumps(told))
-    assert audit_file.read(copy, p2p_sim.load(copy)) == told["audits"]
+    assert AUDITS.read(copy, p2p_sim.load(copy)) == told["audits"]
     again(copy, "--view", "learner", "--at-epsilon", "0.1")
     assert "checksum" in json.loads((copy / "audit.json").read_text())
 
@@ -214,4 +215,4 @@ def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
 def test_what_is_no_document_is_damaged(copy, text):
     (copy / "audit.json").write_text(text)
     with pytest.raises(InputError, match=r"audit.json' is damaged: .*delete it, and audit the run again"):
-        audit_file.read(copy, p2p_sim.load(copy))
+        AUDITS.read(copy, p2p_sim.load(copy))

@@ -27,7 +27,8 @@ from pyarrow import parquet
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import audit_file, document
+from p2p_sim.report import document
+from p2p_sim.report.kept_file import AUDITS
 from p2p_sim.rundir import integrity, run_directory
 from p2p_sim.trace import query
 from p2p_sim.trace.diff import compare
@@ -62,7 +63,7 @@ def read_everything(path: Path) -> None:
     for kind in ("ask", "label", "report"):
         run.messages(kind)
     assert run.output("learner")
-    audit_file.read(path, run)
+    AUDITS.read(path, run)
 
 
 READERS: dict[str, Callable[[Path], Any]] = {

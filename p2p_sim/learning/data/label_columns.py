@@ -139,7 +139,7 @@ def multi(
 
 def _instead(column: Column, values: Sequence[str]) -> str:
     """Say what else can be done with a label of many values; begins with a semicolon, empty if nothing is known."""
-    from p2p_sim.privacy.label_kinds import protocols_for
+    from p2p_sim.privacy.accepted_labels import protocols_for
 
     if not isinstance(column, Category) and len(values) > WHOLE_CLASSES:
         return (
@@ -163,7 +163,7 @@ def _instead(column: Column, values: Sequence[str]) -> str:
 
 def notes(column: Column, name: str, classes: Sequence[str] | None, dates: bool) -> list[str]:
     """Return what to know of a column of labels before anything is run, a line each."""
-    from p2p_sim.privacy.label_kinds import protocols_for
+    from p2p_sim.privacy.accepted_labels import protocols_for
 
     codes, values = present(column)
     if len(values) < 2:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.summary_picture import Bar, bars
-from p2p_sim.learning.training.clusters import check_seed
 from p2p_sim.learning.training.metrics import (
     Metrics,
     Predicted,
@@ -24,7 +23,7 @@ from p2p_sim.learning.training.metrics import (
     of_classifier,
     shares,
 )
-from p2p_sim.learning.training.models import make, one_thread
+from p2p_sim.learning.training.models import fitting, make
 
 Array = npt.NDArray[Any]
 
@@ -204,35 +203,14 @@ def _fit_predict(
 
     ``majority``: what to predict without labels.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
     classifier = make(model)
     if len(np.unique(y)) < 2:
         counts = np.bincount(y.astype(np.int64), minlength=_classes(majority))
         note, predicted = of_one_class(counts, majority.repeated(len(x_test)), which)
         notes.append(note)
         return predicted
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            with one_thread():
-                predicted = of_classifier(classifier.fit(x, y), x_test, _classes(majority))
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"model {model!r} cannot learn from the {which} labels: {error}; choose another"
-            ) from error
-        except Exception as error:
-            if ":" not in model:
-                raise
-            raise InputError(
-                f"model {model!r} raises {type(error).__name__} on the {which} labels: {error}; mend it"
-            ) from error
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            notes.append(f"{model} on the {which} labels: {str(warning.message).strip().splitlines()[0]}")
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return predicted
+    with fitting(model, f"the {which} labels", notes):
+        return of_classifier(classifier.fit(x, y), x_test, _classes(majority))
 
 
 def of_one_class(counts: Array, majority: Predicted, which: str) -> tuple[str, Predicted]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.protocol import Protocol
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -19,8 +22,40 @@ def one_thread() -> AbstractContextManager[object]:
     return limits
 
 
+@contextmanager
+def fitting(model: str, what: str, notes: list[str]) -> Iterator[None]:
+    """Fit a model on one thread inside a ``with`` block; a failure to converge becomes a note.
+
+    Other warnings go to the caller.  ``what``: it is fitted to, "the released labels".  Raises InputError for labels
+    that the model refuses, and for whatever a model of one's own raises.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with one_thread():
+                yield
+        except (ValueError, TypeError) as error:
+            raise InputError(f"model {model!r} cannot learn from {what}: {error}; choose another") from error
+        except Exception as error:
+            if ":" not in model:
+                raise
+            raise InputError(
+                f"model {model!r} raises {type(error).__name__} on {what}: {error}; mend it"
+            ) from error
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            notes.append(f"{model} on {what}: {str(warning.message).strip().splitlines()[0]}")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
 CLASSIFIER, REGRESSOR = "logistic-regression", "ridge"
 """What is trained where nobody chooses: on classes, and on numbers."""
+
+NO_MODEL = "none"
+"""Nothing is trained."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {"LogisticRegression": {"max_iter": 1000}}
 _FIRST = (("classifier", "logisticregression"), ("regressor", "ridge"))
@@ -59,6 +94,19 @@ def check(name: str) -> None:
         else:
             return
         raise
+
+
+def model_for(protocol: Protocol, model: str | None) -> str:
+    """Return the model to train, or "none"; None: "logistic-regression", and "ridge" where labels stand for numbers.
+
+    Raises InputError for what is no classifier, or where labels stand for numbers no regressor.
+    """
+    numeric = protocol.numbers() is not None
+    if model is None:
+        return REGRESSOR if numeric else CLASSIFIER
+    if model != NO_MODEL:
+        (make_regressor if numeric else make)(model)  # a wrong name shows before the work
+    return model
 
 
 def _made(of: str, name: str, params: dict[str, Any]) -> Any:

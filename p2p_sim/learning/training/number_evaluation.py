@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training import models
 
 Array = npt.NDArray[Any]
@@ -88,27 +86,6 @@ def measure(true: Array, predicted: Array) -> Errors:
 
 def _fit_predict(model: str, x: Array, y: Array, x_test: Array, which: str, notes: list[str]) -> Array:
     """Train, and predict the test rows; a failure to converge becomes a note, other warnings go to the caller."""
-    from sklearn.exceptions import ConvergenceWarning
-
     regressor = models.make_regressor(model)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            with models.one_thread():
-                predicted = np.asarray(regressor.fit(x, y).predict(x_test), np.float64).reshape(-1)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"model {model!r} cannot learn from the {which} numbers: {error}; choose another"
-            ) from error
-        except Exception as error:
-            if ":" not in model:
-                raise
-            raise InputError(
-                f"model {model!r} raises {type(error).__name__} on the {which} numbers: {error}; mend it"
-            ) from error
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            notes.append(f"{model} on the {which} numbers: {str(warning.message).strip().splitlines()[0]}")
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return predicted
+    with models.fitting(model, f"the {which} numbers", notes):
+        return np.asarray(regressor.fit(x, y).predict(x_test), np.float64).reshape(-1)

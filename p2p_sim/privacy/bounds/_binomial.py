@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from p2p_sim.privacy.close_in import close_in
+from p2p_sim.privacy.root_bracket import root_bracket
 
 Floats = npt.NDArray[np.float64]
 FLOOR = -1.0e5
@@ -107,7 +107,7 @@ def meets(curve: Callable[[float], float], level: float, ceiling: float) -> floa
         low, high = high, min(ceiling, 4 * high)
     if curve(high) > level:
         return ceiling
-    root = close_in(lambda x: max(curve(x) - level, FLOOR), low, high, 1e-13)[1]
+    root = root_bracket(lambda x: max(curve(x) - level, FLOOR), low, high, 1e-13)[1]
     step = max(1e-13 * root, 1e-300)
     while root < ceiling and curve(root) > level:
         root, step = min(ceiling, root + step), 2 * step

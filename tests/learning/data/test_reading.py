@@ -8,7 +8,8 @@ import pytest
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data.datasets import describe, load
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
-from p2p_sim.learning.experiment import gather, join
+from p2p_sim.learning.data_split import gather
+from p2p_sim.learning.user_graph import join
 from protocols import RandomizedResponse
 
 COMMAS = "acid,sugar,label\n-1.18,2.7,0\n-0.58,5.43,0\n0.12,3.51,1\n"

@@ -11,8 +11,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.learning.data.datasets import load
 from p2p_sim.learning.training import evaluation
-from p2p_sim.learning.training.clusters import kmeans
 from p2p_sim.learning.training.evaluation import compare, split
+from p2p_sim.learning.training.kmeans import kmeans
 from p2p_sim.learning.training.models import make
 
 KNOWN_SPLIT = [8, 14, 17, 19]  # by a Philox4x64-10 in pure Python
@@ -49,7 +49,7 @@ def test_split_leaves_no_part_empty(n, test):
 
 
 def test_split_refuses_a_seed_out_of_range():
-    with pytest.raises(InputError, match="seed is -1"):
+    with pytest.raises(InputError, match="seed = -1"):
         split(10, -1)
 
 

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 import p2p_sim
 from p2p_sim import Population, privacy
-from p2p_sim.learning import experiment
+from p2p_sim.learning import data_split, experiment, training_in_memory
 from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.training import label_assignment, models, noise_correction
 from p2p_sim.learning.training.losses import Bags, match, match_reports
@@ -254,7 +254,7 @@ def test_it_pays_to_know_that_labels_could_not_be_reported(prior: str) -> None:
     examples = skewed(12_000, 4)
     protocol: Any = PriorResponse(1.0, 4, prior)
     if prior == "public":
-        people = experiment.gather(PriorResponse(1.0, 4), examples, seed=0).population
+        people = data_split.gather(PriorResponse(1.0, 4), examples, seed=0).population
         priors = np.random.default_rng(7).dirichlet(np.full(4, 3.0), people.users)
         people = replace(people, public={"prior": priors})
         run = p2p_sim.run(protocol, people, seed=0)
@@ -264,7 +264,7 @@ def test_it_pays_to_know_that_labels_could_not_be_reported(prior: str) -> None:
             match_reports(people.x, replace(evidence, users=np.roll(evidence.users, shift)))
             for shift in (0, 1)
         )
-        held = experiment.gather(protocol, examples, seed=0)
+        held = data_split.gather(protocol, examples, seed=0)
         note = evidence.note
     else:
         found, held, old, new, twin = reported(protocol, examples)
@@ -342,13 +342,13 @@ def test_notes_on_users_who_lie_another_model_and_nothing_released() -> None:
 
 
 def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    examples = experiment.gather(NetworkShuffle(1.0), data(400))
+    examples = data_split.gather(NetworkShuffle(1.0), data(400))
     people = topologies.join(examples.population, "regular:4", 0)
     examples = replace(examples, population=people)
     run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people, seed=0), people.users
     for longest, fits in ((3 * 4 * users, True), (3 * 4 * users - 1, False)):
         monkeypatch.setattr(noise_correction, "MAX_WALK_STEPS", longest)
-        found = experiment.train(run, examples)
+        found = training_in_memory.train(run, examples)
         assert found is not None
         assert (found.accuracy_corrected is None) is not fits
         assert (
@@ -357,9 +357,9 @@ def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.Monke
 
 
 def test_labels_that_stood_still_are_those_of_senders() -> None:
-    examples = experiment.gather(NetworkShuffle(1.0), data(400))
+    examples = data_split.gather(NetworkShuffle(1.0), data(400))
     people = topologies.join(examples.population, "regular:4", 0)
-    still = experiment.train(p2p_sim.run(NetworkShuffle(1.0, 0), people, seed=0), examples)
+    still = training_in_memory.train(p2p_sim.run(NetworkShuffle(1.0, 0), people, seed=0), examples)
     assert still is not None
     assert still.accuracy_corrected is not None
     assert still.correction == "corrected for lies"

@@ -101,7 +101,7 @@ SIZE: Any = {"width": 1400, "height": 900}
 
 
 @pytest.fixture(scope="package")
-def page(chromium: Any) -> Any:
+def browser_page(chromium: Any) -> Any:
     """One page for all tests in turn: a process of its own for each would take as long as most of the tests do."""
     return chromium.new_context(viewport=SIZE).new_page()
 
@@ -156,9 +156,9 @@ class Tab:
 
 
 @pytest.fixture
-def tab(page: Any) -> Iterator[Tab]:
+def tab(browser_page: Any) -> Iterator[Tab]:
     """The page, as if it were new; whatever it complains of fails the test."""
-    opened = Tab(page)
+    opened = Tab(browser_page)
     yield opened
     opened.leave()
     assert opened.complaints == []

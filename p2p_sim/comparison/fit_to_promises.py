@@ -25,7 +25,7 @@ NOBODY = "no such party"
 
 
 @dataclass(frozen=True)
-class Kept:
+class RowPromise:
     """One promise.  ``key``: how tables call the view; ``row``: None if the protocol has no such party."""
 
     key: str
@@ -54,7 +54,7 @@ def fitted(
     kind: type[Protocol],
     fixed: Mapping[str, Any],
     vary: str | None,
-    promises: Sequence[Kept],
+    promises: Sequence[RowPromise],
     delta: float,
     people: Population,
 ) -> Fitted:
@@ -90,7 +90,7 @@ def fitted(
 
 
 def figures_of(
-    protocol: Protocol, promises: Sequence[Kept], delta: float, people: Population
+    protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population
 ) -> dict[str, dict[str, Any]]:
     """Return what the views that are named, and the quick ones of the privacy table, learn; by their keys."""
     request = AccountRequest(protocol, delta, population=people)
@@ -114,7 +114,12 @@ def rounded_up(epsilon: float) -> float:
 
 
 def _solved(
-    kind: type[Protocol], fixed: Mapping[str, Any], vary: str, promise: Kept, delta: float, people: Population
+    kind: type[Protocol],
+    fixed: Mapping[str, Any],
+    vary: str,
+    promise: RowPromise,
+    delta: float,
+    people: Population,
 ) -> float:
     if promise.row is None:
         raise InputError(f"it has no party {promise.key!r}, so there is nothing to calibrate")
@@ -126,10 +131,10 @@ def _solved(
 
 
 def _broken(
-    protocol: Protocol, promises: Sequence[Kept], delta: float, people: Population
-) -> list[tuple[Kept, float]]:
+    protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population
+) -> list[tuple[RowPromise, float]]:
     """Return the promises that a protocol does not keep, each with the epsilon that it gives."""
-    request, found = AccountRequest(protocol, delta, population=people), list[tuple[Kept, float]]()
+    request, found = AccountRequest(protocol, delta, population=people), list[tuple[RowPromise, float]]()
     for each in promises:
         if each.row is None:
             continue
@@ -141,7 +146,7 @@ def _broken(
     return found
 
 
-def _as_it_is(protocol: Protocol, promises: Sequence[Kept], delta: float, people: Population) -> Fitted:
+def _as_it_is(protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population) -> Fitted:
     """Return what a protocol without a parameter to calibrate gives."""
     broken = _broken(protocol, promises, delta, people)
     if not broken:
@@ -158,7 +163,7 @@ def _out_of_reach(
     kind: type[Protocol],
     fixed: Mapping[str, Any],
     vary: str,
-    promises: Sequence[Kept],
+    promises: Sequence[RowPromise],
     delta: float,
     people: Population,
     error: UnreachableError,

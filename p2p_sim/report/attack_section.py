@@ -13,7 +13,7 @@ from p2p_sim.report.page_layout import Block, Paragraph, Picture, Table, whose
 Document = Mapping[str, Any]
 
 
-def guesses_section(runs: Sequence[Document]) -> list[Block]:
+def attacks_section(runs: Sequence[Document]) -> list[Block]:
     """Return the section on the attacks on labels of all runs; empty if none was attacked."""
     attacked = [run for run in runs if run.get("label_inference")]
     if not attacked:

@@ -40,7 +40,7 @@ def applicable(mechanism: Protocol | type[Protocol], kind: LabelKind) -> str | N
 
     ``mechanism``: a protocol, which takes a number of classes; or its class, which may be given any.
     """
-    from p2p_sim.privacy.label_kinds import protocols_for, taken_by
+    from p2p_sim.privacy.accepted_labels import protocols_for, taken_by
 
     made = mechanism if isinstance(mechanism, Protocol) else None
     of = type(made) if made is not None else mechanism
@@ -61,7 +61,7 @@ def applicable(mechanism: Protocol | type[Protocol], kind: LabelKind) -> str | N
 
 def mismatch(mechanism: type[Protocol], kind: LabelKind) -> str | None:
     """Return in few words why a protocol does not take labels of a kind, without its name; None if it does."""
-    from p2p_sim.privacy.label_kinds import taken_by
+    from p2p_sim.privacy.accepted_labels import taken_by
 
     takes = taken_by(mechanism)
     if kind.name in takes:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from scipy.optimize import toms748
 
-from p2p_sim.privacy.close_in import close_in
+from p2p_sim.privacy.root_bracket import root_bracket
 
 RTOL = 4e-14
 CURVES: dict[str, tuple[Callable[[float], float], float, float]] = {
@@ -25,7 +25,7 @@ CURVES: dict[str, tuple[Callable[[float], float], float, float]] = {
 @pytest.mark.parametrize("name", CURVES)
 def test_ends_are_close_and_around_the_root_of_another_solver(name: str) -> None:
     curve, low, high = CURVES[name]
-    below, above = close_in(curve, low, high, RTOL)
+    below, above = root_bracket(curve, low, high, RTOL)
     assert low <= below <= above <= high
     assert above - below <= RTOL * above
     assert curve(below) * curve(above) <= 0
@@ -37,15 +37,15 @@ def test_it_asks_less_often_than_the_other_solver() -> None:
     """A curve of privacy may take seconds a point."""
     ours, others = 0, 0
     for curve, low, high in CURVES.values():
-        for solve in (close_in, toms748):
+        for solve in (root_bracket, toms748):
             seen = set()
 
             def noted(x: float, curve: Callable[[float], float] = curve, seen: set[float] = seen) -> float:
                 seen.add(x)
                 return curve(x)
 
-            if solve is close_in:
-                close_in(noted, low, high, RTOL)
+            if solve is root_bracket:
+                root_bracket(noted, low, high, RTOL)
                 ours += len(seen)
             else:
                 toms748(noted, low, high, xtol=1e-300, rtol=RTOL)
@@ -54,26 +54,26 @@ def test_it_asks_less_often_than_the_other_solver() -> None:
 
 
 def test_steps_plateaus_and_roots_at_an_end() -> None:
-    below, above = close_in(lambda x: 1.0 if x < 1.7 else -1.0, 0.0, 3.0, RTOL)
+    below, above = root_bracket(lambda x: 1.0 if x < 1.7 else -1.0, 0.0, 3.0, RTOL)
     assert below < 1.7 <= above <= below * (1 + 1e-13)
-    assert close_in(lambda x: x, 0.0, 1.0, RTOL) == (0.0, 0.0)
-    assert close_in(lambda x: x - 1, 0.0, 1.0, RTOL) == (1.0, 1.0)
-    below, above = close_in(lambda x: min(1.0, x - 2e-300), 0.0, 1.0, RTOL)
+    assert root_bracket(lambda x: x, 0.0, 1.0, RTOL) == (0.0, 0.0)
+    assert root_bracket(lambda x: x - 1, 0.0, 1.0, RTOL) == (1.0, 1.0)
+    below, above = root_bracket(lambda x: min(1.0, x - 2e-300), 0.0, 1.0, RTOL)
     assert below <= 2e-300 <= above <= 4e-300
-    below, above = close_in(lambda x: (x - 1.234) ** 9, 0.0, 3.0, RTOL)
+    below, above = root_bracket(lambda x: (x - 1.234) ** 9, 0.0, 3.0, RTOL)
     assert below <= 1.234 * (1 + 1e-13)
     assert above >= 1.234 * (1 - 1e-13)
 
 
 def test_ends_that_are_neighbours_stay() -> None:
     low, high = 1.0, math.nextafter(1.0, 2)
-    assert close_in(lambda x: x - 1 - 1e-17, low, high, 1e-20) == (low, high)
+    assert root_bracket(lambda x: x - 1 - 1e-17, low, high, 1e-20) == (low, high)
 
 
 def test_a_curve_without_a_root_or_without_a_value_is_no_root() -> None:
     with pytest.raises(ArithmeticError, match="no root"):
-        close_in(lambda x: x + 1, 0.0, 1.0, RTOL)
+        root_bracket(lambda x: x + 1, 0.0, 1.0, RTOL)
     with pytest.raises(ArithmeticError, match="nan at"):
-        close_in(lambda x: math.nan if 0.2 < x < 0.8 else x - 0.5, 0.0, 1.0, RTOL)
+        root_bracket(lambda x: math.nan if 0.2 < x < 0.8 else x - 0.5, 0.0, 1.0, RTOL)
     with pytest.raises(ArithmeticError, match="no root"):
-        close_in(lambda x: math.nan if x == 0 else x, 0.0, 1.0, RTOL)
+        root_bracket(lambda x: math.nan if x == 0 else x, 0.0, 1.0, RTOL)

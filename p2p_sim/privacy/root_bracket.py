@@ -13,7 +13,7 @@ _SMALLEST = 1e-300
 """As wide as two ends around 0 may stay."""
 
 
-def close_in(f: Callable[[float], float], low: float, high: float, rtol: float) -> tuple[float, float]:
+def root_bracket(f: Callable[[float], float], low: float, high: float, rtol: float) -> tuple[float, float]:
     """Return ends within ``low`` and ``high`` between which f changes its sign, or at one of which it is 0.
 
     f has other signs at ``low`` and ``high``, or is 0 at one.  What is returned is at most ``rtol`` wide,

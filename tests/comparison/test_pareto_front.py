@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2p_sim.comparison import front, promises, recommendation
+from p2p_sim.comparison import pareto_front, promises, recommendation
 
 ASKED = promises.read("epsilon=1", ["user<=2"])
 NAMES = [
@@ -38,7 +38,7 @@ def test_the_front_is_what_no_other_row_beats(seed: int) -> None:
     for number in range(40):
         figures = {name: float(draw.integers(1, 4)) for name in NAMES}
         rows.append(made_up(number, **figures, utility=float(draw.integers(1, 4)) / 4))
-    found = front.marked(rows, ASKED)
+    found = pareto_front.marked(rows, ASKED)
 
     def better(one: dict[str, Any], other: dict[str, Any]) -> bool:
         pairs = [(one[name], other[name]) for name in NAMES] + [(-one["utility"], -other["utility"])]
@@ -54,20 +54,20 @@ def test_the_front_is_what_no_other_row_beats(seed: int) -> None:
 
 def test_calibrated_figures_that_differ_in_the_ninth_digit_are_alike() -> None:
     rows = [made_up(0, **{NAMES[0]: 0.9999999991}), made_up(1, **{NAMES[0]: 1.0})]
-    assert [row["status"] for row in front.marked(rows, ASKED)] == ["front", "front"]
+    assert [row["status"] for row in pareto_front.marked(rows, ASKED)] == ["front", "front"]
 
 
 def test_a_lower_figure_does_not_put_a_row_on_the_front() -> None:
     """What counts is what is proven: of a row with ε = 0.5 that may be 2, the upper end."""
     vague = made_up(0, **{"epsilon_nats[learner]": 0.5, NAMES[0]: 2.0, "basis[learner]": "lower"})
     sure = made_up(1, **{"epsilon_nats[learner]": 1.0, NAMES[0]: 1.0})
-    assert [row["status"] for row in front.marked([vague, sure], ASKED)] == ["dominated", "front"]
+    assert [row["status"] for row in pareto_front.marked([vague, sure], ASKED)] == ["dominated", "front"]
 
 
 def chosen(rows: list[dict[str, Any]], by_seed: dict[str, list[float]]) -> recommendation.Recommendation:
     rows = [{**row, "utility": float(np.mean(by_seed[row["protocol"]]))} for row in rows]
     utilities = {name: dict(enumerate(values)) for name, values in by_seed.items()}
-    return recommendation.recommended(front.marked(rows, ASKED), utilities, [], ASKED, ["a remark"])
+    return recommendation.recommended(pareto_front.marked(rows, ASKED), utilities, [], ASKED, ["a remark"])
 
 
 def test_a_clear_winner_is_taken_and_stable() -> None:
@@ -130,7 +130,7 @@ def test_the_choice_on_the_test_rows_is_a_doubt() -> None:
 
 def test_that_fits_and_was_not_learned_from_is_not_said_not_to_fit() -> None:
     row = made_up(0, parameter="", value=None, utility=None, bound_by="")
-    found = recommendation.recommended(front.marked([row], ASKED), {}, [], ASKED, [])
+    found = recommendation.recommended(pareto_front.marked([row], ASKED), {}, [], ASKED, [])
     assert found.protocol is None
     assert found.reasons == ("of no protocol that fits is there a run from which anything was learned",)
 
@@ -164,7 +164,7 @@ def test_two_seeds_whose_error_bar_reaches_what_guessing_gives_are_doubted() -> 
 
 
 def test_other_test_rows_are_a_doubt_only_where_all_seeds_have_the_same() -> None:
-    rows = front.marked(
+    rows = pareto_front.marked(
         [made_up(0, utility=0.8, test_rows=100), made_up(1, utility=0.75, test_rows=100)], ASKED
     )
     by_seed = {"p0": dict.fromkeys(range(3), 0.8), "p1": dict.fromkeys(range(3), 0.75)}

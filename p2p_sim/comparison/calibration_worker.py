@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from p2p_sim import catalogue
 from p2p_sim.check import quick
-from p2p_sim.comparison import calibrating
+from p2p_sim.comparison import fit_to_promises
 from p2p_sim.comparison.promises import AskedView
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.learning import experiment
+from p2p_sim.learning import user_clusters
 from p2p_sim.plan import Crowd
 from p2p_sim.run import run as start
 from p2p_sim.sweep.maker import people_of
@@ -65,15 +65,17 @@ class Calibrator:
         promises = []
         for text, users, epsilon in asked["promises"]:
             view = AskedView(text, users)
-            promises.append(calibrating.Kept(view.key, view.row(kind), epsilon))
-        found = calibrating.fitted(kind, parameters_of(run), asked["vary"], promises, asked["delta"], people)
+            promises.append(fit_to_promises.RowPromise(view.key, view.row(kind), epsilon))
+        found = fit_to_promises.fitted(
+            kind, parameters_of(run), asked["vary"], promises, asked["delta"], people
+        )
         return {"found": asdict(found), "messages": _messages(protocol, people) if asked["pilot"] else 0.0}
 
     def _people(self, run: Mapping[str, Any], protocol: Protocol) -> Population:
         """Return the users of a run; those of the last calibration where they are the same."""
         told = [
             run["settings"],
-            experiment.clusters_matter(protocol),
+            user_clusters.matter(protocol),
             protocol.graph_over(),
             protocol.label_count(),
         ]

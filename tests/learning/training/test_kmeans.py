@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training.clusters import kmeans, sizes
+from p2p_sim.learning.training.kmeans import kmeans
 
 PROGRAM = """
 import hashlib, numpy as np
 from p2p_sim.core.random_words import words
-from p2p_sim.learning.training.clusters import kmeans
+from p2p_sim.learning.training.kmeans import kmeans
 x = (words(5, 9, 0, 6000 * 20) >> np.uint64(40)).reshape(6000, 20).astype(np.float32)
 print(hashlib.sha256(kmeans(x, 30, seed=3).tobytes()).hexdigest())
 """
@@ -37,7 +37,7 @@ def test_what_differs_is_kept_beside_a_large_offset():
 def test_far_groups_are_found():
     cluster = kmeans(blobs(), 3, seed=1)
     assert cluster.dtype == np.int64
-    assert sizes(cluster) == (50, 50.0, 50)
+    assert np.bincount(cluster).tolist() == [50, 50, 50]
     assert len({tuple(cluster[i : i + 50]) for i in (0, 50, 100)}) == 3
     assert all(len(set(cluster[i : i + 50].tolist())) == 1 for i in (0, 50, 100))
 
@@ -131,11 +131,5 @@ def test_x_must_be_finite():
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, None])
 def test_seed_range(seed):
-    with pytest.raises(InputError, match="seed is"):
+    with pytest.raises(InputError, match="seed = "):
         kmeans(blobs(), 2, seed=seed)
-
-
-def test_sizes():
-    assert sizes(np.array([7, 7, 7, 2, 0, 0])) == (1, 2.0, 3)
-    with pytest.raises(InputError, match="at least one"):
-        sizes(np.array([], np.int64))

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.random_words import SEED_LIMIT, stream, words
+from p2p_sim.core.population import check_seed
+from p2p_sim.core.random_words import stream, words
 from p2p_sim.learning.training.models import one_thread
 
 BATCH = 1024
@@ -45,20 +46,6 @@ def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int6
             stacklevel=2,
         )
     return numbered.astype(np.int64)
-
-
-def sizes(cluster: npt.NDArray[np.int64]) -> tuple[int, float, int]:
-    """Return the minimum, median and maximum size of non-empty clusters; raises InputError without rows."""
-    if not len(cluster):
-        raise InputError("cluster has no rows; sizes need at least one")
-    counts = np.unique(cluster, return_counts=True)[1]
-    return int(counts.min()), float(np.median(counts)), int(counts.max())
-
-
-def check_seed(seed: int) -> None:
-    """Raise InputError unless seed is a whole number from 0 to 2^64 - 1."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < SEED_LIMIT:
-        raise InputError(f"seed is {seed!r}; give a whole number from 0 to 2^64 - 1")
 
 
 def _standardised(table: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
