@@ -247,7 +247,7 @@ def test_columns_of_words_are_refused(tmp_path: Path) -> None:
     (tmp_path / "words.csv").write_text("x,size\n1,low\n2,high\n3,low\n4,mid\n")
     with pytest.raises(
         InputError,
-        match="unbiased-response takes numbers: label 'size' of words.csv holds 'high', which is no number",
+        match=r"unbiased-response takes numbers: label 'size' of words\.csv holds 'high', which is no number",
     ):
         experiment.learn(UnbiasedResponse(1.0, 4), tmp_path / "words.csv", label="size", seed=1)
     with pytest.raises(InputError, match=r"number 101\.0: must be from low = 0\.0 to high = 100\.0"):
