@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 X = np.random.default_rng(0).normal(size=(40, 64)).astype(np.float32)
 Y = np.arange(40) % 3
 COPIED_BACK = "Cannot copy out of meta tensor"
+"""PyTorch's words, in its own NotImplementedError, where a result is copied back from "meta": a fit's last step."""
 
 
 def models(device: str) -> dict[str, Any]:
