@@ -95,7 +95,7 @@ class LeakageCommand(TableOptions):
             told = self._document(smoothness, taus, orders, progress)
             if self.out is not None:
                 self._draw(told)
-        sys.stdout.write(terminal.as_json(told) if as_json else loss_table.as_text(told))
+        sys.stdout.write(terminal.as_json(told) if as_json else terminal.fitted(loss_table.as_text(told)))
         return 0
 
     def _check(self) -> tuple[Smoothness, list[float], list[float]]:

@@ -58,7 +58,9 @@ class SweepCommand:
                 progress("drawing", 0, 0)
                 _say(plot.write(self.plot, swept.table))
             document = summary.document(swept, self.plot)
-        sys.stdout.write(terminal.as_json(document) if as_json else summary.as_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(summary.as_text(document))
+        )
         return 1 if swept.failed else 0
 
 

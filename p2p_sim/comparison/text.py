@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +117,7 @@ def taken(found: Comparison) -> str:
 
 
 def _folded(lines: Iterable[str]) -> list[str]:
-    return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")]
+    return [part for line in lines for part in terminal.folded(line, 4, _WIDTH)]
 
 
 def _beside(row: Mapping[str, Any]) -> str:

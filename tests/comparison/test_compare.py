@@ -276,7 +276,10 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
     assert {point["protocol"] for point in found.points} == {"randomized-response", "peer-to-peer"}
     assert len(found.points) == 2 * (1 + len(comparing.SCALES))
     assert found.recommendation.protocol in str(found)
-    assert "<table>" in found._repr_html_()
+    shown = found._repr_html_()
+    assert "<table>" in shown
+    drawn = re.findall("<text[^>]*>(.*?)</text>", shown)
+    assert {*found.front["protocol"], "true labels", "guessing"} <= {*drawn}
     found.to_html(tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text() == page
     for name in (comparing.TABLE, comparing.TABLE_CSV, comparing.WHOLE, comparing.REPORT):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, CLASSES, NUMERIC
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data.cells import is_date
@@ -280,7 +280,7 @@ def _classes(
     if strange:
         raise InputError(
             f"label {name!r} of {where} holds {listing(strange, 12)}, not among the declared classes "
-            f"{listing(spelled, 12)}: add it to the classes, or leave these rows out"
+            f"{listing(spelled, 12)}{near(strange[0], spelled)}; add it to the classes, or leave these rows out"
         )
     return np.array([place[value] for value in values], np.int64)[codes], spelled
 
@@ -315,8 +315,8 @@ def _position(value: str, values: Sequence[str], column: Column, name: str, wher
     wanted = _spelled(value, column)
     if wanted not in values:
         raise InputError(
-            f"positive value {value!r} does not occur in label {name!r} of {where}; its values are "
-            f"{listing(values)}; name some of these"
+            f"positive value {value!r} does not occur in label {name!r} of {where}{near(wanted, values)}; its values "
+            f"are {listing(values)}; name some of these"
         )
     return list(values).index(wanted)
 

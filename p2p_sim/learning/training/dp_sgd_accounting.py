@@ -64,7 +64,7 @@ def epsilon_poisson(
     )  # numpy's small ones overflow
     with needed(
         "the epsilon of Poisson batches is computed by dp-accounting",
-        "pip install 'p2p-sim[accounting]' or pip install 'dp-accounting>=0.5'",
+        "pip install 'dp-accounting>=0.5'",
     ):
         import dp_accounting as dp
         from dp_accounting import pld
