@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FIT = (FRONT, DOMINATED, FITS)
 _MARKS = "osD^vP*X"
 _LINES = ("-", "--", ":")
+_LEFT = "text-align: left; vertical-align: top"
 
 
 def html(found: Comparison) -> str:
@@ -39,14 +40,16 @@ def html(found: Comparison) -> str:
 
 def fragment(found: Comparison) -> str:
     """Return the recommendation, the table of what fits, and a picture of its utility, for a notebook."""
-    advice = "<br>".join(escape(line) for line in text.advice(found))
+    first, *others = (escape(line.strip()) for line in text.advice(found))
+    advice = f"<p><strong>{first}</strong></p><ul>{''.join(f'<li>{line}</li>' for line in others)}</ul>"
     rows = [text.cells(found, row) for row in _rows(found) if row["status"] in _FIT]
-    head = "".join(f"<th>{escape(name)}</th>" for name in text.heads(found))
+    head = "".join(f'<th style="{_LEFT}">{escape(name)}</th>' for name in text.heads(found))
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f'<td style="{_LEFT}">{escape(cell(value))}</td>' for value in row) + "</tr>"
+        for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><p>{advice}</p>{table}{_bars(found)}</div>"
+    return f"<div>{advice}{table}{_bars(found)}</div>"
 
 
 def _bars(found: Comparison) -> str:

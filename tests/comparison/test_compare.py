@@ -290,7 +290,9 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
     assert folder.is_sweep(tmp_path / "a" / comparing.RUNS)
 
 
-def test_a_target_of_nothing_has_the_same_setting_at_every_epsilon(compared: Compared, tmp_path: Path) -> None:
+def test_a_target_of_nothing_has_the_same_setting_at_every_epsilon(
+    compared: Compared, tmp_path: Path
+) -> None:
     """Its runs are made once; the sweep refused what was asked twice."""
     found = compared(picture=True, protocols=["randomized-response"], target="epsilon=0", seeds=1)
     assert {point["utility"] for point in found.points} == {found.points[0]["utility"]}
