@@ -1,4 +1,4 @@
-"""Examples that are read in passes, kept in a scratch folder by the first one, as numbers that need no decoding."""
+"""Examples that are read in batches, kept in a scratch folder by the first pass, as numbers that need no decoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import StorageError
-from p2p_sim.learning.training.passes import Examples
+from p2p_sim.learning.training.models_in_batches import Examples
 
 Array = npt.NDArray[Any]
 

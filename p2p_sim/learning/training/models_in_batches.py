@@ -1,4 +1,4 @@
-"""Models that learn in passes over batches of rows, of which one is in memory at a time.
+"""Models that learn in batches: one batch of rows is in memory at a time, and a pass reads them all, in order.
 
 Batches are cut by numbers of rows and borders of clusters alone, and come in the order of rows: so what is learnt
 depends on nothing else.
@@ -262,7 +262,7 @@ def corrected(
 
 
 @dataclass(frozen=True)
-class StreamedBags:
+class BagsInBatches:
     """Labels known by cluster, of users who are read in batches, cluster by cluster.
 
     ``starts`` (b + 1,): where each cluster begins; ``counts`` (b, k): its labels; ``moments``: of all features.
