@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.leakage.advantage import of_canaries
-from p2p_sim.report import attack_table, users_at_risk
+from p2p_sim.report import attack_table, per_user_certainty
 from p2p_sim.report.figure_text import percent, typeset
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Table, whose
 
@@ -35,7 +35,7 @@ def attacks_section(runs: Sequence[Document]) -> list[Block]:
         if kept:
             file = "users-at-risk" if len(attacked) == 1 else f"users-at-risk-{number}"
             caption = f"{name}of how many users an attacker is how sure, before the messages and with them."
-            blocks.append(Picture(users_at_risk.plot(file, kept), caption))
+            blocks.append(Picture(per_user_certainty.plot(file, kept), caption))
     return blocks
 
 

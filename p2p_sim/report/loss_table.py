@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.core.summary import down, up
 from p2p_sim.leakage import estimated_loss, instance_loss
 from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.estimated_loss import EstimatedLoss
 from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.bounds.bound import Figure, Renyi
 from p2p_sim.report import terminal
+from p2p_sim.result_summary import down, up
 
 _ROWS = 8  # taus of a table, about
 _POINTS = 240  # of a curve

@@ -23,10 +23,10 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import path_of
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
 from p2p_sim.progress import silent
+from p2p_sim.result_summary import counted
 from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, grids, table
 from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed

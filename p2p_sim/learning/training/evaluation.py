@@ -13,8 +13,6 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import stream, words
-from p2p_sim.core.summary import Rows, Summary, counted
-from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.learning.training.metrics import (
     Metrics,
     Predicted,
@@ -24,6 +22,8 @@ from p2p_sim.learning.training.metrics import (
     shares,
 )
 from p2p_sim.learning.training.models import fitting, make
+from p2p_sim.result_picture import Bar, bars
+from p2p_sim.result_summary import Rows, Summary, counted
 
 Array = npt.NDArray[Any]
 
