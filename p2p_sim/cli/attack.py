@@ -170,7 +170,7 @@ class AttackCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         if self.run is None:
-            parameters.parse(*parameters.resolve(self.words), "attack")  # a mistyped option is told of first
+            parameters.parse(*parameters.resolve(self.words), "attack")  # a mistyped option is reported first
         self._check()
         table = None if self.per_user is None else per_user_certainty.check(
             self.per_user, "--per-user", per_user_certainty.TABLES

@@ -98,7 +98,7 @@ def learn(
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(data_split.test_rows(data, test, split)[0].sum()))
     examples = data_split.gather(protocol, data, clusters=clusters, test=test, seed=split, progress=tell)
-    if split != seed:  # the run's seed is a secret, and is told where that is left out
+    if split != seed:  # the run's seed is a secret: these notes are kept where it is left out
         examples.about["data"]["split_seed"] = split
     begin, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied

@@ -187,7 +187,7 @@ def calibrate(
 class _Solver:
     """Looks for a value, and keeps what it accounted for last: what is found is looked at more than once.
 
-    ``where``: the range.  ``fixed``: the other parameters.  ``options``: of ``profile``.  ``tell``: told what is done.
+    ``where``: the range.  ``fixed``: the other parameters.  ``options``: of ``profile``.  ``tell``: reports progress.
     """
 
     kind: type[Protocol]

@@ -40,7 +40,7 @@ def attacks_section(runs: Sequence[Document]) -> list[Block]:
 
 
 def guessed(run: Document) -> str | None:
-    """Return the share of labels that the learner guesses right, and that without messages; None if none was told.
+    """Return the share of labels that the learner guesses right, and that without messages; None if no attack says.
 
     Of several attacks that are kept it is the one that guesses most.
     """
@@ -49,10 +49,10 @@ def guessed(run: Document) -> str | None:
         for each in run.get("label_inference", ())
         if each["name"] == attack_table.LEARNER and each["utility"] != attack_table.WEIGHTED
     ]
-    told = [each for each in found if each is not None and not of_canaries(each["name"])]
-    if not told:
+    attacks = [each for each in found if each is not None and not of_canaries(each["name"])]
+    if not attacks:
         return None
-    one = max(told, key=lambda each: each["utility"]["value"])
+    one = max(attacks, key=lambda each: each["utility"]["value"])
     without = one["baseline"]["value"]
     with_them = max(one["utility"]["value"], without)  # she may leave the messages out
     return f"{percent(with_them)}; without messages {percent(without)}"

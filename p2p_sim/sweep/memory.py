@@ -51,7 +51,7 @@ class Need:
             )
         return fit
 
-    def told(self, fit: int, workers: int, room: int) -> str:
+    def sentence(self, fit: int, workers: int, room: int) -> str:
         """Say that fewer runs than could be are made at the same time, and why."""
         return (
             f"{counted(fit, 'run')} at the same time instead of {workers}: run {self.index} needs about "

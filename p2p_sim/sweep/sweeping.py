@@ -78,8 +78,8 @@ def made(
 ) -> Swept:
     """Make a sweep; see ``p2p_sim.sweep``.
 
-    ``say``: told how many runs there are, before any is made.  ``until``: a time by ``time.monotonic``, at which it
-    ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
+    ``say``: called with how many runs there are, before any is made.  ``until``: a time by ``time.monotonic``, at
+    which it ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
     """
     report = tell or silent
     address = where_made(workers, address)
@@ -221,7 +221,7 @@ def _workers(
     need = need_of(fresh, extents, room // wanted)
     fit = need.fitting(wanted, room)
     if say is not None and fit < wanted:
-        say(need.told(fit, wanted, room))
+        say(need.sentence(fit, wanted, room))
     return Processes(fit)
 
 

@@ -56,9 +56,9 @@ class Comparison(Summary):
     def summary(self) -> tuple[str, Rows]:
         """Return what printing it and notebooks show: test accuracies of the models side by side."""
         rows = [(name, f"{100 * share:.2f} %") for name, share in self._shares()]
-        told = [("trained on", f"{self.trained_on:,} {self.what} of {self.of:,} users")] if self.what else []
+        size = [("trained on", f"{self.trained_on:,} {self.what} of {self.of:,} users")] if self.what else []
         note = [("note", self.note)] if self.note else []
-        return f"Test accuracy of {self.model} on {counted(self.test_rows, 'row')}", [*rows, *told, *note]
+        return f"Test accuracy of {self.model} on {counted(self.test_rows, 'row')}", [*rows, *size, *note]
 
     def picture(self) -> str:
         """Return a bar for each model."""

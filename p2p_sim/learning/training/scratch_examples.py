@@ -24,7 +24,7 @@ _ROOM = 2
 class ScratchExamples:
     """Examples with a copy of their features and labels in ``folder``, if that has room; ``name``: of what they train.
 
-    What is read is the same with and without.  ``progress``: is told how far each pass is.
+    What is read is the same with and without.  ``progress``: called with how far each pass is.
     """
 
     def __init__(self, examples: Examples, folder: Path, name: str, progress: Progress | None = None):

@@ -76,7 +76,7 @@ class Audit(Summary):
     ``confidence``, at least this; ``cap``: the most that so many ``trials`` of each label could show.  ``claims``: each
     with its verdict.  ``points``: δ at several ε, where δ is too small to be measured itself.  ``law``: whether the
     worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
-    ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.  ``true_positive``,
+    ``why``: in words; ``needed``: trials that would decide, None if that is not known.  ``true_positive``,
     ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
     ``assumes``: in sentences, what was taken for granted beside what ``audit`` says.  ``looks``: what each statistic
     measured of each pair of labels; ``lower``, ``statistic``, ``trials`` and the shares are those of the largest bound,

@@ -209,7 +209,7 @@ def _filtered(part: Slice, look: Look) -> Slice:
 
 
 def _lanes(run: RunRecord, found: Found, named: bool) -> list[dict[str, str]]:
-    """Return the lanes as JSON values; ``named``: whether it is told who dropped out or lied."""
+    """Return the lanes as JSON values; ``named``: whether they say who dropped out or lied."""
     table, shown = found.table, []
     faulty = run.faulty if named else {}
     states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}
