@@ -58,7 +58,7 @@ def rarest(examples: Examples) -> tuple[int, float] | None:
     return (label, float(shares[label])) if shares[label] < RARE / len(shares) else None
 
 
-def utility(examples: Examples) -> str:
+def utility_metric(examples: Examples) -> str:
     """Return the metric by which protocols are compared on examples: as ``p2p_sim.evaluate`` calls its column.
 
     "accuracy"; "auc" where a class is rare, which no share of classes changes; "rmse" of numbers.

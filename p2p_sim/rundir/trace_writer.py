@@ -127,7 +127,7 @@ class Folder:
         """Return the writer for the messages of one site."""
         return Writer(Path(self.path), site)
 
-    def again(self) -> None:
+    def start_over(self) -> None:
         """Remove all files of messages, and what was noted of them: the run begins again."""
         for left in Path(self.path).iterdir():
             if left.name != manifest.NAME:

@@ -112,7 +112,7 @@ class UserHistory(Summary):
         return f"<UserHistory of user {self.user}: {sent:,} sent, {received:,} received>"
 
     def summary(self) -> tuple[str, Rows]:
-        """Return what printing the history and notebooks show: how many messages and draws, and none of them."""
+        """Return what printing the history and notebooks show: how many messages and draws, without their values."""
         rows = [
             (
                 name,
