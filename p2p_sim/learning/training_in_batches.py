@@ -22,7 +22,7 @@ from p2p_sim.learning.training import evaluation, label_assignment, models_in_ba
 from p2p_sim.learning.training.evaluation import Comparison
 from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
 from p2p_sim.learning.training.metrics import Predicted, constant, measure
-from p2p_sim.learning.training.models_in_batches import BagsInBatches, Examples, Labelled, Look
+from p2p_sim.learning.training.models_in_batches import BagsInBatches, Examples, FirstPass, Labelled
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.learning.training.scratch_labels import ScratchLabels
 from p2p_sim.privacy.registered import label_noise
@@ -262,7 +262,7 @@ class _Job:
     def compared(self, run: Run) -> Comparison:
         """Train all models and measure them."""
         labels, notes = self.examples.labels, list[str]()
-        released, true = Look.at(self._released, labels), Look.at(self._true, labels)
+        released, true = FirstPass.over(self._released, labels), FirstPass.over(self._true, labels)
         seen = [*true.present, *released.present, int(self.y_test.max(initial=0))]
         classes = 1 + max(1, *map(int, seen))
         majority = constant(
@@ -293,20 +293,26 @@ class _Job:
         )
 
     def _plain(
-        self, labelled: Labelled, look: Look, classes: int, majority: Predicted, which: str, notes: list[str]
+        self,
+        labelled: Labelled,
+        first_pass: FirstPass,
+        classes: int,
+        majority: Predicted,
+        which: str,
+        notes: list[str],
     ) -> Predicted:
         """Train and predict the test rows; labels of one value, or none, give a constant."""
-        if len(look.present) < 2:
-            note, predicted = evaluation.of_one_class(look.counts[:classes], majority, which)
+        if len(first_pass.present) < 2:
+            note, predicted = evaluation.of_one_class(first_pass.counts[:classes], majority, which)
             notes.append(note)
             return predicted
-        trained = models_in_batches.train(self.model, labelled, look, classes)
+        trained = models_in_batches.train(self.model, labelled, first_pass, classes)
         if not trained.converged:
             notes.append(f"{self.model} on the {which} labels: did not converge")
         return trained.predicted(self.x_test)
 
     def _corrected(
-        self, noise: LabelNoise, released: Look, true: Look
+        self, noise: LabelNoise, released: FirstPass, true: FirstPass
     ) -> tuple[Regression | None, list[str]]:
         """Return the model that knows how labels came about, None for none, and notes."""
         if noise.reports is not None or noise.whose in ("neighbours", "walk"):

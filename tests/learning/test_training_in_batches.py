@@ -23,7 +23,7 @@ from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
 from p2p_sim.learning.training import models_in_batches, noise_correction, scratch_labels
 from p2p_sim.learning.training.losses import Bags, channel, match
-from p2p_sim.learning.training.models_in_batches import BagsInBatches, Look, Moments
+from p2p_sim.learning.training.models_in_batches import BagsInBatches, FirstPass, Moments
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.learning.training.scratch_labels import ScratchLabels
 from p2p_sim.learning.training_in_batches import _Groups, _Released
@@ -111,7 +111,7 @@ def test_files_hold_the_rows_however_they_are_divided(tmp_path: Path) -> None:
                 assert np.array_equal(x, mine)
                 assert np.array_equal(y, labels)
         one = labelled(stored, np.eye(LABELS, dtype=np.int64)[given.y])
-        trained = models_in_batches.train("logistic-regression", one, Look.at(one, LABELS), LABELS)
+        trained = models_in_batches.train("logistic-regression", one, FirstPass.over(one, LABELS), LABELS)
         said.append(trained.predicted(given.x).probabilities)
     assert np.array_equal(*said)  # bit by bit
     x, y = stored.spread(100)
@@ -185,7 +185,9 @@ def test_the_logistic_regression_is_that_of_scikit_learn(labels: int, monkeypatc
     one, found = labelled(given, often), []
     for batch, tolerance in ((1500, 1e-10), (1500, 1e-4), (64, 1e-4)):
         monkeypatch.setattr(models_in_batches, "BATCH", batch)
-        trained = models_in_batches.train("logistic-regression", one, Look.at(one, labels), labels, tolerance)
+        trained = models_in_batches.train(
+            "logistic-regression", one, FirstPass.over(one, labels), labels, tolerance
+        )
         found.append(trained.predicted(given.x).probabilities)
         assert trained.converged
     mine = theirs.predict_proba((given.x - x.mean(axis=0)) / x.std(axis=0))
@@ -198,7 +200,7 @@ def test_a_value_that_was_never_released_has_no_probability() -> None:
     often = np.eye(LABELS, dtype=np.int64)[given.y]
     often[:, 1] = 0
     one = labelled(given, often)
-    said = models_in_batches.train("logistic-regression", one, Look.at(one, LABELS), LABELS).predicted(
+    said = models_in_batches.train("logistic-regression", one, FirstPass.over(one, LABELS), LABELS).predicted(
         given.x
     )
     assert said.probabilities is not None
@@ -210,7 +212,7 @@ def test_other_models_learn_a_batch_after_the_other(monkeypatch: Any) -> None:
     monkeypatch.setattr(models_in_batches, "BATCH", 400)
     given, _ = examples()
     one = labelled(given, np.eye(LABELS, dtype=np.int64)[given.y])
-    mine = models_in_batches.train("sgd", one, Look.at(one, LABELS), LABELS).predicted(given.x)
+    mine = models_in_batches.train("sgd", one, FirstPass.over(one, LABELS), LABELS).predicted(given.x)
     scaled = (given.x - given.x.mean(axis=0)) / given.x.std(axis=0)
     theirs = SGDClassifier(random_state=0)
     for low in range(0, 1500, 400):
@@ -243,7 +245,7 @@ def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> N
     assert bags.rank() == there.rank()
     often = np.eye(LABELS, dtype=np.int64)[given.y] * (rng.random(1500) < 0.7)[:, None]
     one = labelled(given, often)
-    mine = models_in_batches.corrected(one, law, Look.at(one, LABELS), everybody)
+    mine = models_in_batches.corrected(one, law, FirstPass.over(one, LABELS), everybody)
     theirs = match(given.x, Bags(np.arange(1500), often.astype(float)), law)
     assert np.allclose(mine.weights, theirs.weights, rtol=0, atol=TIGHT)
 
@@ -452,12 +454,14 @@ def peak_of_training(users: int, folder: Path) -> int:
         for (x, _), (rows, labels) in zip(scratch.batches(cuts), sorted_labels.batches(cuts), strict=True):
             yield x, np.eye(2, dtype=np.int64)[labels][np.argsort(rows)]
 
-    look = Look.at(released, 2)
-    models_in_batches.train("logistic-regression", released, look, 2)
-    models_in_batches.corrected(released, channel(2, 0.1), look, look.moments)
+    first_pass = FirstPass.over(released, 2)
+    models_in_batches.train("logistic-regression", released, first_pass, 2)
+    models_in_batches.corrected(released, channel(2, 0.1), first_pass, first_pass.moments)
     counts = np.stack([np.bincount(cluster[y == each], minlength=30) for each in (0, 1)], axis=1)
     starts = np.searchsorted(cluster, np.arange(31))
-    noise_correction.fit_bags(BagsInBatches(scratch, starts, counts * 1.0, look.moments), channel(2, 0.1))
+    noise_correction.fit_bags(
+        BagsInBatches(scratch, starts, counts * 1.0, first_pass.moments), channel(2, 0.1)
+    )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
