@@ -248,7 +248,7 @@ def corrected(
 ) -> Regression:
     """Return the regression corrected for the noise of labels of known users; see ``losses.match``.
 
-    ``everybody``: moments of the features of all users, by which they are standardized; ``first_pass``: over the labels.
+    ``everybody``: moments of the features of all users, by which they are standardized; ``first_pass``: over labels.
     """
     counts = first_pass.counts[None].astype(np.float64)
     begin = starting_shares(Bags(np.zeros(1, np.int64), counts), law)
