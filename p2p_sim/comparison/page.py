@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from p2p_sim.comparison import text
 from p2p_sim.comparison.recommendation import shown
 from p2p_sim.comparison.table import BASIS, DOMINATED, FITS, FRONT
-from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.report import page_layout
 from p2p_sim.report.figure_text import cell
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Section, Table
+from p2p_sim.result_picture import Bar, bars
 
 if TYPE_CHECKING:
     from p2p_sim.comparison.result import Comparison
