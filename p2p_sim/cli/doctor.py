@@ -242,7 +242,9 @@ def _ray(start: bool) -> Iterator[Finding]:
     try:
         version = metadata.version("ray")
     except metadata.PackageNotFoundError:
-        yield Finding("Ray", "problem", "it is not there", "python -m pip install ray")
+        yield Finding(
+            "Ray", "problem", "it is not there", "python -m pip install ray; runs in one process need none"
+        )
         return
     if not start:
         yield Finding("Ray", "ok", f"{version}, not started; --start-ray does")

@@ -241,6 +241,9 @@ _NARROWEST = 20
 _ENTRY = re.compile(r"\S.{0,22}?  +(?=\S)")
 """The name at the left of a line, and the gap behind it."""
 
+_COMMAND = re.compile(r"(?:^|: |  )p2p-sim [a-z]")
+"""Where a command begins that is there to be copied."""
+
 
 def columns() -> int | None:
     """Return how many letters fit into a line of the terminal; None where stdout goes elsewhere.
@@ -275,7 +278,8 @@ def folded(line: str, indent: int, most: int = WIDTH) -> list[str]:
 def fitted(text: str) -> str:
     """Return a text of which no line is wider than the terminal; where stdout goes elsewhere, lines stay whole.
 
-    What is folded goes on below where it began, behind the name at the left of its line if it has one.
+    What is folded goes on below where it began, behind the name at the left of its line if it has one.  A line with a
+    command stays whole, so that it can be copied.
     """
     room = columns()
     if room is None:
@@ -283,7 +287,9 @@ def fitted(text: str) -> str:
     return "\n".join(
         part
         for line in text.split("\n")
-        for part in ([line] if len(line) <= room else folded(line, _hang(line), room))
+        for part in (
+            [line] if len(line) <= room or _COMMAND.search(line) else folded(line, _hang(line), room)
+        )
     )
 
 

@@ -87,6 +87,12 @@ def test_what_is_folded_goes_on_behind_its_name(monkeypatch):
     ]
 
 
+def test_a_command_stays_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    line = "Again: p2p-sim audit randomized-response --epsilon 1.0 --view learner"
+    assert terminal.fitted(line) == line
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["peer-to-peer", "secure aggregation, sparse and noisy"])
 def test_the_screen_of_a_run_fits(name, width, monkeypatch):
