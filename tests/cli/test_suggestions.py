@@ -56,6 +56,7 @@ ASKED = {
     "sweep own.toml": "epsilon",
     "sweep key.toml": "seed",
     "sweep eta.toml": "prior",
+    "sweep vary.toml": "alpha",
 }
 
 
@@ -63,6 +64,7 @@ FILES = {
     "own.csv": "age,ill\n" + "31,yes\n47,no\n" * 4,
     "own.toml": 'protocol = "randomized-response"\nusers = 9\nepsilom = 1.0\n',
     "key.toml": 'protocol = "randomized-response"\nusers = 9\nsed = 1\n',
+    "vary.toml": 'protocol = "peer-to-peer"\nusers = 9\n[promise]\nepsilon = 1\nview = "user"\nvary = "alhpa"\n',
     "eta.toml": 'protocol = "randomized-response"\nusers = 9\nattack = "learner"\neta = "pior"\n',
 }
 
