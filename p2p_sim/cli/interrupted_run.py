@@ -110,7 +110,8 @@ class InterruptedRun:
         known = {each.name: each.default for each in fields(given)}
         for name in self.asked["options"]:
             if name not in known:
-                raise self._of_another_version(f"p2p-sim run has no {option(name)} here{near(name, known)}")
+                nearest = near(option(name), map(option, known))
+                raise self._of_another_version(f"p2p-sim run has no {option(name)} here{nearest}")
         options: dict[str, Any] = known | self.asked["options"]
         if self.asked["seed_source"] == seeds.FRESH:
             options["seed"] = seeds.Fresh(options["seed"])
