@@ -315,6 +315,8 @@ def _light(path: Path) -> dict[str, Any]:
     trace: Mapping[str, Any] = {}
     if folder_of(path) is not None:
         stored = of_run(path, content)
+        if program is not None:
+            saved_program.check_kinds(program, stored.manifest["kinds"], path, content["versions"])
         trace = OnDemand(stored)
         for name in ("protocol", "users"):
             agree(path, name, content[name], f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])

@@ -11,8 +11,9 @@ from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.module_finder import in_one_line
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import run_json
+from p2p_sim.rundir import manifest, run_json
 from p2p_sim.rundir.regular_files import RESTORE
+from p2p_sim.rundir.trace_writer import MESSAGES
 
 
 def remade(
@@ -33,12 +34,41 @@ def remade(
             given = ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
             why, cause = f"with {given} it raises {in_one_line(error)}", error
     file, name = str(Path(run) / run_json.RUN), catalogue.class_name(kind)
-    writer = versions.get("p2p-sim")
     raise InputError(
-        f"{file!r} has parameters that {name} does not take here: {why}; "
-        f"another version of it made the run: read it with that version{f' (p2p-sim {writer})' if writer else ''}, or "
-        f"if the file was changed since, {RESTORE}"
+        f"{file!r} has parameters that {name} does not take here: {why}; {_advice(versions)}"
     ) from cause
+
+
+def check_kinds(
+    program: Protocol, stored: Mapping[str, Mapping[str, Any]], run: str | Path, versions: Mapping[str, str]
+) -> None:
+    """Check that a program declares the message kinds of a trace; raises InputError naming the first that it does not.
+
+    ``stored``: of the trace's manifest.  What its texts say, and how large messages are, makes no trace unreadable.
+    """
+    here = manifest.kinds_of(program)
+    for name in dict.fromkeys([*stored, *here]):
+        then, now = stored.get(name), here.get(name)
+        if then is None or now is None or any(then[part] != now[part] for part in _READ_BY):
+            how = "is not here" if now is None else "is new" if then is None else "is declared otherwise here"
+            file, protocol = str(Path(run) / MESSAGES), catalogue.class_name(type(program))
+            raise InputError(
+                f"{file!r} has the message kinds {', '.join(stored)}, and {protocol} has {', '.join(here)}: "
+                f"{name} {how}; {_advice(versions)}"
+            )
+
+
+_READ_BY = ("sender", "recipient", "sealed_for", "layers", "fields")
+"""What of a message kind decides how its messages are read."""
+
+
+def _advice(versions: Mapping[str, str]) -> str:
+    writer = versions.get("p2p-sim")
+    which = f" (p2p-sim {writer})" if writer else ""
+    return (
+        f"another version of the protocol made the run: read it with that version{which}, or "
+        f"if the file was changed since, {RESTORE}"
+    )
 
 
 def _unknown(kind: type[Protocol], parameters: Mapping[str, Any]) -> str:

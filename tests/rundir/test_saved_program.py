@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import p2p_sim
@@ -82,4 +83,40 @@ def test_one_of_ones_own_is_named_with_its_option(tmp_path, cli, monkeypatch):  
     for words in (("report", path, "--protocol", name), ("audit", name, "--run", path)):
         done = cli(*words)
         assert done.status == 2
-        assert "flip = 0.4: must be at most 0.25; another version of it made the run" in done.err, done.err
+        assert "flip = 0.4: must be at most 0.25; another version of the protocol made the run" in done.err, (
+            done.err
+        )
+
+
+@dataclass(frozen=True)
+class Renamed(Protocol):
+    flip: float = 0.4
+    reply = Message("user", "learner", "says a noisy label", y=bool)
+
+
+@dataclass(frozen=True)
+class Retyped(Old):
+    answer = Message("user", "learner", "says a noisy label", y=np.int32)
+
+
+@dataclass(frozen=True)
+class Reworded(Old):
+    answer = Message("user", "learner", "says a label with noise", y=bool)
+
+
+Renamed.__name__ = Retyped.__name__ = Reworded.__name__ = "Old"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [(Renamed, "answer is not here"), (Retyped, "answer is declared otherwise here"), (Reworded, "")],
+)
+def test_a_trace_of_other_messages(kind, says, tmp_path, cli):  # noqa: F811
+    """Counting and replaying such a run ended in a KeyError."""
+    path = p2p_sim.run(Old(), PEOPLE, seed=1, trace="full").save(tmp_path / "run")
+    with catalogue.naming(kind):
+        for verb in (("trace", "stats"), ("trace", "show"), ("report",)):
+            done = cli(*verb, path)
+            assert done.status == (2 if says else 0), done.err
+            assert says in done.err
+            assert not says or f"'{path}/messages' has the message kinds answer" in done.err
