@@ -17,6 +17,7 @@ from p2p_sim.trace.causality import cone
 from p2p_sim.trace.diff import compare
 from p2p_sim.trace.stats import stats
 from protocols import PeerToPeer
+from tests import run_json_files
 from tests.tiny import people
 
 

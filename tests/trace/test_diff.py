@@ -15,6 +15,7 @@ from p2p_sim.rundir import run_directory, trace_reader
 from p2p_sim.trace import query, recompute
 from p2p_sim.trace.diff import ValueDifference, compare, differing_messages
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
+from tests import run_json_files
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.tiny import LABELS, people
 
