@@ -139,7 +139,7 @@ def test_nobody_but_the_shards_reads_the_files(tmp_path: Path, monkeypatch: pyte
     folder, whole = written(tmp_path / "users", CLUSTERS)
     apart = parquet_users.population(folder, label="label", cluster="group")
     here = p2p_sim.run(PeerToPeer(0.1), whole, seed=1)
-    monkeypatch.setattr(parquet_users.ParquetUsers, "_read", None)  # in this process alone
+    monkeypatch.setattr(parquet_users.ParquetUsers, "_rows", None)  # in this process alone
     there = p2p_sim.run(PeerToPeer(0.1), apart, seed=1, backend="shards", shards=2)
     assert there.digest == here.digest
 
