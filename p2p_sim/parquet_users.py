@@ -195,8 +195,9 @@ class ParquetUsers:
     def part(self, low: int, high: int) -> Population:
         """Read some users."""
         known = self._known()
-        found = [self._labels(rows)[0] for rows in self._rows(low, high, (self.label,))]
-        labels = np.concatenate(found) if found else np.zeros(0, np.uint8)
+        some = (low, high) if low < high else (0, 1)  # of nobody the type of labels is asked for
+        found = [self._labels(rows)[0] for rows in self._rows(*some, (self.label,))]
+        labels = np.concatenate(found)[: high - low]
         members = None if self.cluster is None else rows_of_sizes(known.sizes, low, high, known.names)
         return Population(labels, members)
 
