@@ -45,17 +45,17 @@ def saved_by(
     ``trained``: of users in files, see ``population_option.examples``.
     """
     folder, trains = Path(command.out or "runs").expanduser(), command.model != models.NO_MODEL
-    passes = _passes(command, protocol, crowd, trained) if trains else None
-    if passes is not None:
-        return Saved(folder, not command.no_population, passes.memory, passes.scratch)
+    batches = _in_batches(command, protocol, crowd, trained) if trains else None
+    if batches is not None:
+        return Saved(folder, not command.no_population, batches.memory, batches.scratch)
     training = users_of_run.bytes_of_examples(crowd.users, features, trains) if trains else 0
     return Saved(folder, not command.no_population, training)
 
 
-def _passes(
+def _in_batches(
     command: RunCommand, protocol: Protocol, crowd: Crowd, trained: Mapping[str, Any]
-) -> users_of_run.Passes | None:
-    """Return the training of a run where that goes in passes; None elsewhere."""
+) -> users_of_run.TrainingInBatches | None:
+    """Return the training of a run where that goes in batches; None elsewhere."""
     if trained:
         width, further = trained["examples"].width, trained["test"].users
     elif in_batches(command, protocol):
@@ -64,7 +64,7 @@ def _passes(
     else:
         return None
     tests = min(further, synthetic_users.most_test_rows(width))
-    return users_of_run.Passes(
+    return users_of_run.TrainingInBatches(
         crowd.users, crowd.users // crowd.cluster, width, protocol.label_count(), tests
     )
 

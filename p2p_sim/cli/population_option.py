@@ -31,10 +31,10 @@ def check(command: RunCommand, protocol: Protocol) -> None:
                     f"{option(name)} needs --population with --model, which is missing: leave it out"
                 )
         return
-    from p2p_sim.learning.training import passes
+    from p2p_sim.learning.training import models_in_batches
 
     with terminal.stdout_to_stderr():  # modules that are imported may print
-        passes.check(str(command.model))
+        models_in_batches.check(str(command.model))
     if command.test is not None and command.test_population is not None:
         raise InputError("--test and --test-population are both given: give one of them")
     if command.test is None and command.test_population is None:

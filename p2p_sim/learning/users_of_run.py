@@ -65,8 +65,8 @@ _FIXED, _BATCHES, _TESTS, _OF_LABELS = 100 << 20, 5, 3, 5
 
 
 @dataclass(frozen=True)
-class Passes:
-    """Training in passes over ``users`` rows in ``clusters`` of which one batch is in memory, and ``test_rows``."""
+class TrainingInBatches:
+    """Training on ``users`` rows in ``clusters``, of which one batch is in memory, and on ``test_rows``."""
 
     users: int
     clusters: int
@@ -86,10 +86,10 @@ class Passes:
     @property
     def scratch(self) -> Scratch:
         """Bytes that are written for a time: released labels, about one a user, and features and true labels."""
-        from p2p_sim.learning.training import label_stream, scratch_examples
+        from p2p_sim.learning.training import scratch_labels, scratch_examples
 
         return Scratch(
-            self.users * label_stream.RECORD.itemsize,
+            self.users * scratch_labels.RECORD.itemsize,
             self.users * scratch_examples.bytes_a_row(self.features),
             scratch_examples.ROOM,
         )

@@ -17,10 +17,10 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.plan.machines import Machine
 from p2p_sim.plan.pilot import Crowd, Growth, grown, messages_of
+from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.trace.size_estimate import predict
 
 FACTOR = 2
@@ -40,7 +40,7 @@ _OUTPUT_COPIES = 2  # columns of all blocks, and joined; then as Arrow's
 
 @dataclass(frozen=True)
 class Scratch:
-    """Bytes that training in passes writes to the folder for temporary files.
+    """Bytes that training in batches writes to the folder for temporary files.
 
     ``labels``: that were released; ``features``: kept if so many times the room of them is free there as ``room`` says,
     so that they are decoded once.
