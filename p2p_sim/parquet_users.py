@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -356,8 +357,28 @@ def check_label(file: str, kind: Any, label: str, rule: LabelRule | None) -> Non
         )
 
 
+_SECRET = re.compile(r"key|secret|token|password|credential|signature", re.IGNORECASE)
+
+
+def check_address(place: str) -> None:
+    """Raise InputError, which does not repeat them, for an address with credentials: a run notes where users are."""
+    kind, is_address, rest = place.partition("://")
+    before, _, query = rest.partition("?")
+    named = any(_SECRET.search(each.partition("=")[0]) for each in query.split("&"))
+    if is_address and (":" in before.rpartition("@")[0] or named):
+        raise InputError(
+            f"the address {kind}://... holds credentials, which would stand in the run's folder, in its log and in "
+            "errors: leave them out, and set environment variables instead (for s3:// AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY)"
+        )
+
+
 def whole_address(place: str) -> str:
-    """Return a place that is the same in every folder: an address as it is, a path from the root on."""
+    """Return a place that is the same in every folder: an address as it is, a path from the root on.
+
+    Raises InputError for an address with credentials.
+    """
+    check_address(place)
     return place if "://" in place else str(Path(place).expanduser().absolute())
 
 

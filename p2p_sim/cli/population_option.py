@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 def check(command: RunCommand, protocol: Protocol) -> None:
     """Check the options that go with ``--population``, and with a model of it; raises InputError."""
+    for place in filter(None, (command.population, command.test_population)):
+        from p2p_sim import parquet_users
+
+        parquet_users.check_address(place)
     if command.population is not None:
         _check_labels(command, protocol)
         if command.split_seed is not None and command.test is None:

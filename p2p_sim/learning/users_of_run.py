@@ -86,7 +86,7 @@ class TrainingInBatches:
     @property
     def scratch(self) -> Scratch:
         """Bytes that are written for a time: released labels, about one a user, and features and true labels."""
-        from p2p_sim.learning.training import scratch_labels, scratch_examples
+        from p2p_sim.learning.training import scratch_examples, scratch_labels
 
         return Scratch(
             self.users * scratch_labels.RECORD.itemsize,

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import p2p_sim
+from p2p_sim import InputError, parquet_users
+from p2p_sim.learning.data.stored_table import StoredTable
 from tests.learning.test_stored_table import IS_TEST, RAW, SEED, SHARE, YES, prepared, written
 
 COLUMNS = ["age", "hours", "member", "site", "text"]
@@ -68,6 +70,27 @@ def test_it_is_the_run_of_data(cli: Any, tmp_path: Path) -> None:
     ).out
     assert "3,000 rows\n" in shown
     assert "900 further rows test the model (30 % of the rows, drawn by seed; split seed 8)" in shown
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3://KEY:SECRET@lab/users", "s3://KEY:SE/SECRET@lab/users", "s3://lab/users?secret_key=SECRET"],
+)
+def test_credentials_are_kept_nowhere(cli: Any, address: str, raw: str, tmp_path: Path) -> None:
+    for words in (("--population", address), ("--population", raw, *TRAINED, "--test-population", address)):
+        for more in ((), ("--plan",)):
+            refused = cli(*RUN, *words, *more, "--log", "log", "--out", "kept")
+            assert (refused.status, refused.out) == (2, "")
+            assert "the address s3://... holds credentials" in refused.err
+            assert "set environment variables instead (for s3:// AWS_ACCESS_KEY_ID" in refused.err
+            assert "SECRET@" not in refused.err
+            assert "=SECRET" not in refused.err
+    with pytest.raises(InputError, match="holds credentials") as error:
+        StoredTable(address).population()
+    assert "SECRET" not in str(error.value).replace("AWS_SECRET", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+    parquet_users.check_address("hdfs://reader@name-node:8020/users")
+    parquet_users.check_address("s3://lab/users?scheme=http&endpoint_override=127.0.0.1:5599")
 
 
 def test_a_graph_of_rows_joins_users(cli: Any, tmp_path: Path) -> None:
