@@ -14,7 +14,7 @@ from p2p_sim import InputError, Population, catalogue
 from p2p_sim.core import Message, Protocol, check_flip
 from protocols import RandomizedResponse
 from tests.cli.conftest import cli  # noqa: F401
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 PEOPLE = Population.synthetic(users=20, seed=2)
 
@@ -35,7 +35,7 @@ CHANGES = {
 @pytest.mark.parametrize("says", CHANGES)
 def test_a_shipped_protocol_of_another_version(says, path, cli):  # noqa: F811
     parameters, more = CHANGES[says]
-    told = told_in(path)
+    told = document_in(path)
     (path / "run.json").write_text(json.dumps({**told, "parameters": parameters}))
     with pytest.raises(InputError) as caught:
         p2p_sim.load(path)
