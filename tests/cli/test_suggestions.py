@@ -57,6 +57,9 @@ ASKED = {
     "sweep key.toml": "seed",
     "sweep eta.toml": "prior",
     "sweep vary.toml": "alpha",
+    "report rn": "run",
+    f"{PEERS} --over neighbors": "neighbours",
+    "run randomized-response --data own.csv --encoding uft-8": "utf-8",
 }
 
 
@@ -71,6 +74,7 @@ FILES = {
 
 @pytest.mark.parametrize("words", ASKED)
 def test_the_nearest_name_is_suggested(words, cli, tmp_path):
+    (tmp_path / "run").mkdir()
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
     done = cli(*words.split())
