@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact, kernels_numpy, numba_loops
-from p2p_sim.core.kernels_numpy import Array, Bools, Each, Halves, Ids, as_array, as_words
+from p2p_sim.core.kernels_numpy import Array, Bools, Each, Ids, Octets, as_array, as_words
 from p2p_sim.core.random_words import Words
 from p2p_sim.core.run_digest import added
 
@@ -290,7 +290,7 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
         numba_loops.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Octets) -> Ids:
     """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return what came around."""
     apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
     around = np.empty(len(rows), np.int32)

@@ -61,13 +61,12 @@ BLOCK = 131_072
 Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Does work on each item, in whatever order and threads; see ``Threads.map``."""
 Ids = npt.NDArray[np.int32]
-Halves = npt.NDArray[np.uint16]
+Octets = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 
 _LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
 _PACK_LIMIT = 1 << 31
-_HALF = (1 << 16) - 1
 
 
 def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
@@ -236,20 +235,23 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     out[rows - np.int32(first)] = values
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Octets) -> Ids:
     """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row.
 
     Return the places in ``out`` that came around to 0, each as often as it did.
     """
-    counted, found = as_array(rows), [np.zeros(0, np.int32)]
+    counted = as_array(rows)
     if others is not None:
         counted = counted[counted != as_array(others)]
-    for low in range(0, len(counted), _HALF):  # so few that no count comes around to where it was
-        places = counted[low : low + _HALF] - np.int32(first)
-        before = out[places]
-        np.add.at(out, places, np.uint16(1))
-        found.append(np.unique(places[out[places] < before]))
-    return np.concatenate(found)
+    if not len(counted):
+        return np.zeros(0, np.int32)
+    places = np.sort(counted - np.int32(first))
+    begins = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
+    found = places[begins]
+    counts = out[found] + np.diff(begins, append=len(places))
+    out[found] = counts & 255
+    large = counts > 255
+    return np.repeat(found[large], counts[large] >> 8).astype(np.int32, copy=False)
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

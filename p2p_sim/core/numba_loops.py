@@ -24,7 +24,6 @@ _L_OUT = types.Array(_i64, 1, "C")
 _PLAN = types.Array(_i64, 2, "C", readonly=True)
 _BASE = types.Array(_u64, 2, "C", readonly=True)
 _I_OUT = types.Array(types.int32, 1, "C")
-_H_OUT = types.Array(types.uint16, 1, "C")
 _B_OUT = types.Array(types.uint8, 1, "C")
 _F = types.Array(types.float64, 1, "C", readonly=True)
 _F_OUT = types.Array(types.float64, 1, "C")
@@ -369,13 +368,13 @@ def at_home(rows, first):
     return count
 
 
-@njit(types.int64(_I, _I, _i64, _H_OUT, _I_OUT), **_OPTIONS)
+@njit(types.int64(_I, _I, _i64, _B_OUT, _I_OUT), **_OPTIONS)
 def tally(rows, others, first, out, around):
     """Count rows, but those that equal their entry of ``others``, which may be empty."""
     apart, wraps = len(others) > 0, 0
     for i in range(len(rows)):
         place = np.uint64(np.int64(rows[i]) - first)
-        fresh = np.uint16(out[place] + np.uint16(not apart or rows[i] != others[i]))
+        fresh = np.uint8(out[place] + np.uint8(not apart or rows[i] != others[i]))
         if fresh == 0 and out[place] != 0:
             around[wraps] = place
             wraps += 1
