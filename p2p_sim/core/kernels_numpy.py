@@ -67,6 +67,7 @@ Array = npt.NDArray[Any]
 
 _LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
 _PACK_LIMIT = 1 << 31
+_TALLIED = 1 << 16
 
 
 def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
@@ -240,18 +241,29 @@ def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Octets
 
     Return the places in ``out`` that came around to 0, each as often as it did.
     """
-    counted = as_array(rows)
+    counted, found = as_array(rows), [np.zeros(0, np.int32)]
     if others is not None:
         counted = counted[counted != as_array(others)]
-    if not len(counted):
-        return np.zeros(0, np.int32)
-    places = np.sort(counted - np.int32(first))
-    begins = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
-    found = places[begins]
-    counts = out[found] + np.diff(begins, append=len(places))
-    out[found] = counts & 255
-    large = counts > 255
-    return np.repeat(found[large], counts[large] >> 8).astype(np.int32, copy=False)
+    for low in range(0, len(counted), _TALLIED):
+        places = counted[low : low + _TALLIED] - np.int32(first)
+        if int(np.bincount(places & 0xFFFF).max()) > 255:  # some row may come around and beyond where it was
+            found.append(_tally_often(places, out))
+            continue
+        before = out[places]
+        np.add.at(out, places, np.uint8(1))
+        found.append(np.unique(places[out[places] < before]))
+    return np.concatenate(found)
+
+
+def _tally_often(places: Ids, out: Octets) -> Ids:
+    """Do what ``tally`` does where some rows are counted many times: all of a row at once."""
+    ordered = np.sort(places)
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    which = ordered[begins]
+    counts = out[which] + np.diff(begins, append=len(ordered))
+    out[which] = counts & 255
+    around: Ids = np.repeat(which, counts >> 8)
+    return around
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

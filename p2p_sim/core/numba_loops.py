@@ -374,8 +374,9 @@ def tally(rows, others, first, out, around):
     apart, wraps = len(others) > 0, 0
     for i in range(len(rows)):
         place = np.uint64(np.int64(rows[i]) - first)
-        fresh = np.uint8(out[place] + np.uint8(not apart or rows[i] != others[i]))
-        if fresh == 0 and out[place] != 0:
+        before = out[place]
+        fresh = np.uint8(before + np.uint8(not apart or rows[i] != others[i]))
+        if fresh < before:  # one comparison: whether a count is 0 no processor could guess
             around[wraps] = place
             wraps += 1
         out[place] = fresh

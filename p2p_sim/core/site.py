@@ -108,7 +108,9 @@ class Site:
         users = self.parties.get(USER, [])
         self._first = users[0].rows.start if users else 0
         self._users = sum(me.size for me in users)
-        self._tally = DeliveryTally(self._first, self._users, self.compute) if self.costs else None
+        self._tally = None
+        if self.costs:
+            self._tally = DeliveryTally(self._first, self._users, self.compute, self.threads.map)
         self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally, self.number)
         self._steps = dict.fromkeys(self.parties, 0)
         self._sorting = threading.RLock()
