@@ -46,6 +46,7 @@ __all__ = [
     "words",
     "words_at",
     "words_below",
+    "words_member",
     "words_weighted",
 ]  # fmt: skip
 
@@ -196,6 +197,15 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
     return out
 
 
+def words_member(
+    seed: int, stream: int, start: int, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None, owner: int = 0
+) -> Ids:
+    """Do what ``member`` does, with as many words as codes of those that ``words`` gives."""
+    out, rows = np.empty(len(codes), np.int32), np.zeros(0, np.int32) if order is None else order
+    numba_loops.words_member(seed, stream, owner, start, codes, starts, order is not None, rows, out)
+    return out
+
+
 class Bits:
     """Bools, eight a byte: a table that fits the cache."""
 
@@ -292,9 +302,13 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
 
 def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Octets) -> Ids:
     """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return what came around."""
-    apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
-    around = np.empty(len(rows), np.int32)
-    return around[: numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out, around)].copy()
+    counted, around = np.ascontiguousarray(as_array(rows)), np.empty(len(rows), np.int32)
+    if isinstance(others, range):
+        times = numba_loops.tally_from(counted, others.start, first, out, around)
+    else:
+        apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(others)
+        times = numba_loops.tally(counted, apart, first, out, around)
+    return around[:times].copy()
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

@@ -52,6 +52,7 @@ __all__ = [
     "words",
     "words_at",
     "words_below",
+    "words_member",
     "words_weighted",
 ]  # fmt: skip
 
@@ -143,6 +144,13 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
     first = starts[codes]
     place = below(drawn, (starts[1:][codes] - first).astype(np.uint64)) + first
     return place.astype(np.int32) if order is None else order[place]
+
+
+def words_member(
+    seed: int, stream: int, start: int, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None, owner: int = 0
+) -> Ids:
+    """Do what ``member`` does, with as many words as codes of those that ``words`` gives."""
+    return member(_words.words(seed, stream, start, len(codes), owner), codes, starts, order)
 
 
 def gather(values: Array, rows: Ids, first: int) -> Array:

@@ -330,6 +330,21 @@ def member_scattered(drawn, codes, starts, order, out):
             out[low + i] = order[place[i]]
 
 
+@njit(types.void(_u64, _u64, _u64, _u64, _I, _L, types.boolean, _I, _I_OUT), **_OPTIONS)
+def words_member(key0, key1, owner, start, codes, starts, scattered, order, out):
+    """Draw members by tiles of words from the block in which the first one is."""
+    drawn = np.empty(2052, np.uint64)
+    skip = start & np.uint64(3)
+    for low in range(0, len(out), 2048):
+        size = min(2048, len(out) - low)
+        words(key0, key1, owner, (start + np.uint64(low)) >> np.uint64(2), drawn[: (size + 6) // 4 * 4])
+        tile, few, into = drawn[skip : skip + np.uint64(size)], codes[low : low + size], out[low : low + size]
+        if scattered:
+            member_scattered(tile, few, starts, order, into)
+        else:
+            member_contiguous(tile, few, starts, into)
+
+
 @njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
 def scatter(values, rows, first, out):
     for i in range(len(values)):
@@ -377,6 +392,21 @@ def tally(rows, others, first, out, around):
         before = out[place]
         fresh = np.uint8(before + np.uint8(not apart or rows[i] != others[i]))
         if fresh < before:  # one comparison: whether a count is 0 no processor could guess
+            around[wraps] = place
+            wraps += 1
+        out[place] = fresh
+    return wraps
+
+
+@njit(types.int64(_I, types.int32, _i64, _B_OUT, _I_OUT), **_OPTIONS)
+def tally_from(rows, other, first, out, around):
+    """Count rows, but those at places i that equal ``other`` + i."""
+    wraps = 0
+    for i in range(len(rows)):
+        place = np.uint64(np.int64(rows[i]) - first)
+        before = out[place]
+        fresh = np.uint8(before + np.uint8(rows[i] != other + np.int32(i)))
+        if fresh < before:
             around[wraps] = place
             wraps += 1
         out[place] = fresh
