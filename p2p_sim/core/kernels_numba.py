@@ -198,7 +198,13 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
 
 
 def words_member(
-    seed: int, stream: int, start: int, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None, owner: int = 0
+    seed: int,
+    stream: int,
+    start: int,
+    codes: Ids,
+    starts: npt.NDArray[np.int64],
+    order: Ids | None,
+    owner: int = 0,
 ) -> Ids:
     """Do what ``member`` does, with as many words as codes of those that ``words`` gives."""
     out, rows = np.empty(len(codes), np.int32), np.zeros(0, np.int32) if order is None else order

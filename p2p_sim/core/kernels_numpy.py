@@ -147,7 +147,13 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
 
 
 def words_member(
-    seed: int, stream: int, start: int, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None, owner: int = 0
+    seed: int,
+    stream: int,
+    start: int,
+    codes: Ids,
+    starts: npt.NDArray[np.int64],
+    order: Ids | None,
+    owner: int = 0,
 ) -> Ids:
     """Do what ``member`` does, with as many words as codes of those that ``words`` gives."""
     return member(_words.words(seed, stream, start, len(codes), owner), codes, starts, order)

@@ -70,14 +70,15 @@ class Counts:
             times * 256 + sum(int(counts[place]) for counts in self._idle)
             for place, times in self._around.items()
         )
-        return max([0, *each(self._most_of, range(0, self._users, _ROWS)), *large])
+        most: int = max([0, *each(self._most_of, range(0, self._users, _ROWS)), *large])
+        return most
 
     def _most_of(self, low: int) -> int:
         """Return the largest count of some users from ``low`` on, without what came around."""
         parts = [counts[low : low + _ROWS] for counts in self._idle]
         most = [int(counts.max()) for counts in parts]
         if len(parts) < 2:
-            return sum(most)
+            return most[0] if most else 0
         wide = np.uint8 if sum(most) < 256 else np.uint16  # the narrow one takes a fraction of the time
         return int(np.add(*parts, dtype=wide).max())
 

@@ -42,8 +42,8 @@ class Batch:
     ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: None where all are 0.
     ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
     ``strays``: users write to ids of their own making.  ``origin``: role and round in which the fields were sealed, if
-    not by this sender.  ``examined``: what the thread that made it found in it, where it comes to its own site as it is;
-    ``most``: the most of it that one user sends, where that thread has counted.
+    not by this sender.  ``examined``: what was found in it by the thread that made it, where it comes to its own site
+    as it is; ``most``: the most of it that one user sends, where that thread has counted.
     """
 
     sender: range | Array

@@ -117,6 +117,13 @@ class Site:
         self._injection = (
             self.injection if self.injection is not None and self.injection.touches_messages else None
         )
+        self._stay = {  # kinds that come to this site as they are sent
+            kind
+            for kind, message in self._messages.items()
+            if self._injection is None
+            and message.sealed_for is None
+            and self.directory.hosts(message.recipient) == (self.number,)
+        }
         if self._injection is not None:
             self._injection.settle(self.world, self._first, self._users, self._ledger)
         self._sealer = Sealer(self.world, self._ledger, self._injection, self.seals)
@@ -197,15 +204,10 @@ class Site:
     def _look(self, kind: str, round: int, batch: Batch, rows: range) -> None:
         """Examine at once, in the thread that made it, what comes to this site as it is."""
         message = self._messages[kind]
-        if self._stays(message):
+        if kind in self._stay:
             batch.examined = self._ledger.examine(message, round, batch)
             if self._tally is not None:
                 batch.most = self._tally.most_sent(message, batch, rows, batch.examined.own)
-
-    def _stays(self, message: Message) -> bool:
-        """Whether what users send of a kind comes to this site, and as it is."""
-        plain = self._injection is None and message.sealed_for is None
-        return plain and self.directory.hosts(message.recipient) == (self.number,)
 
     def close(self) -> None:
         """End the programs of a run that has failed."""
@@ -374,7 +376,7 @@ class Site:
             rows = as_array(asked.to)
             fields = {k: self.compute.gather(v, rows, self._first) for k, v in values.items()}
             answers = Batch(asked.to, asked.sender, None, fields, False, asked.block)
-            if self._stays(message):
+            if message.kind in self._stay:
                 answers.examined = self._ledger.examine(message, round, answers, answers=True)
             return answers
 
