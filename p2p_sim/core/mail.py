@@ -230,6 +230,8 @@ def _joined(parts: list[Array], each: Each = map) -> Array:
             or _root(part) is not root
             or part.ctypes.data != following
         ):
+            if any(part.dtype != first.dtype for part in parts):
+                return np.concatenate(parts)
             return _end_to_end(parts, first.dtype, each)
         following += part.nbytes
     if len(parts) == 1:
