@@ -310,6 +310,7 @@ class Draft:
         self._path, self._folder, self._announce = path, Path(), announce
         self._made: list[Path] = []
         self._asked: dict[str, Any] | None = None
+        self._goes_on = False
         self._lock: int | None = None
 
     def make(self) -> Path:
@@ -335,7 +336,7 @@ class Draft:
         Raises InputError, and touches nothing, if another process still computes it.
         """
         self._lock = under_way.locked(folder)
-        self._folder, self._made, self._asked = folder, [folder], asked
+        self._folder, self._made, self._asked, self._goes_on = folder, [folder], asked, True
         self.clear(messages=True)
 
     def whole(self) -> None:
@@ -394,8 +395,8 @@ class Draft:
             os.close(self._lock)
 
     def _end(self, error: BaseException | None) -> None:
-        if not _passes(error):
-            self._asked = None
+        if not (_passes(error) or (self._goes_on and isinstance(error, InputError))):
+            self._asked = None  # input that was taken before can be wrong for the place where it goes on: it stays
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
             what = "messages so far"
