@@ -396,7 +396,9 @@ class Draft:
 
     def _end(self, error: BaseException | None) -> None:
         if not (_passes(error) or (self._goes_on and isinstance(error, InputError))):
-            self._asked = None  # input that was taken before can be wrong for the place where it goes on: it stays
+            self._asked = (
+                None  # input that was taken before can be wrong for the place where it goes on: it stays
+            )
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
             what = "messages so far"
