@@ -30,6 +30,14 @@ def undisturbed(people: p2p_sim.Population, **how: object) -> p2p_sim.Run:
     return p2p_sim.run(DyingOnce("", 9), people, seed=5, **how)  # type: ignore[arg-type]
 
 
+def end(actor) -> None:
+    """Kill an actor, and wait until it is dead."""
+    ray_site.ray.kill(actor)
+    with contextlib.suppress(ray_site.ray.exceptions.RayActorError):
+        while True:
+            ray_site.ray.get(actor.__ray_ready__.remote())
+
+
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize(("step", "victim"), [(0, 0), (1, 0), (2, 100), (3, 0)])
 def test_a_shard_that_is_killed_in_a_phase(tmp_path: Path, step: int, victim: int) -> None:
@@ -52,10 +60,7 @@ def test_a_shard_that_is_killed_while_results_are_collected(monkeypatch: pytest.
     def finish(self, bundles):
         if not killed:
             killed.append(self)
-            ray_site.ray.kill(self.actor)
-            with contextlib.suppress(ray_site.ray.exceptions.RayActorError):
-                while True:  # until it is dead
-                    ray_site.ray.get(self.actor.__ray_ready__.remote())
+            end(self.actor)
         return honest(self, bundles)
 
     monkeypatch.setattr(ray_site.RaySite, "finish", finish)
@@ -81,7 +86,7 @@ def kill_while_outputs_are_written(monkeypatch: pytest.MonkeyPatch) -> list[str]
 
     def once(site, *given):
         if "shard 1" in site.name and not written:
-            ray_site.ray.kill(site.actor)
+            end(site.actor)
             return write(site, *given)
         handle = write(site, *given)
         ray_site.ray.wait([handle])
