@@ -33,6 +33,7 @@ import p2p_sim
 from benchmarks import workload
 from benchmarks.measure import json_only, machine, tree
 from p2p_sim.backends.local import LocalSite
+from p2p_sim.core.errors import InputError
 from p2p_sim.learning import experiment
 from p2p_sim.run import Run
 
@@ -54,8 +55,9 @@ _NOT_YET = ("making users", "preparing")
 def nodes(kills: int, users: int) -> dict[str, Any]:
     """Kill a node or a shard in each phase; return the runs that differ and the times over the undisturbed one.
 
-    A run is equal if its digest is, and every file that it has saved but those of messages.  A ratio is of the seconds
-    that were not spent on noticing the loss, which are told beside it.
+    A run is equal if its digest is, and every file that it has saved but those of messages.  One that begins when the
+    cluster has too few processors left for its shards is refused, and not counted.  A ratio is of the seconds that were
+    not spent on noticing the loss, which are told beside it.
     """
     from ray.cluster_utils import Cluster
 
@@ -87,7 +89,7 @@ def nodes(kills: int, users: int) -> dict[str, Any]:
             killing.wait()
             rows.append({
                 "users": case, "phase": phase, "after_seconds": round(killing.after, 2), "what": what,
-                "killed": math.isfinite(killing.killed),
+                "killed": math.isfinite(killing.killed) and not done.refused, "refused": done.refused,
                 "equal": (done.digest, done.files) == (whole.digest, whole.files), "files": len(done.files),
                 "noticed": done.lost, "seconds": round(done.seconds, 2),
                 "detection_seconds": round(killing.detection, 2), "undisturbed_seconds": round(whole.seconds, 2),
@@ -103,7 +105,8 @@ def nodes(kills: int, users: int) -> dict[str, Any]:
     ratios = [row["ratio"] for row in noticed] or [1.0]
     return {
         "machine": machine(), "users": users, "kills": sum(row["killed"] for row in rows),
-        "equal": sum(row["equal"] for row in rows), "phases": _by_phase(rows, "users"),
+        "equal": sum(row["killed"] and row["equal"] for row in rows),
+        "refused": sum(bool(row["refused"]) for row in rows), "phases": _by_phase(rows, "users"),
         "noticed": len(noticed), "median_ratio": statistics.median(ratios), "largest_ratio": max(ratios),
         "largest_detection_seconds": max((row["detection_seconds"] for row in rows), default=0.0), "rows": rows,
     }  # fmt: skip
@@ -159,7 +162,7 @@ class Killing:
 class Done:
     """A run: its digest, seconds, how often it was computed again, the seconds of its phases, and what it has saved.
 
-    ``files``: SHA-256 by name, of all but messages, which follow the shards.
+    ``files``: SHA-256 by name, of all but messages, which follow the shards; ``refused``: why it did not begin.
     """
 
     digest: str | None
@@ -167,6 +170,7 @@ class Done:
     lost: int
     phases: dict[str, float]
     files: dict[str, str]
+    refused: str = ""
 
 
 def _by_shards(users: int, folder: Path, **how: Any) -> Run:
@@ -191,7 +195,12 @@ def _timed(case: Callable[..., Run], users: int, address: str, killing: Killing)
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         folder, begun = Path(scratch, "run"), time.perf_counter()
-        run = case(users, folder, backend="shards", shards=3, address=address, progress=killing)
+        try:
+            run = case(users, folder, backend="shards", shards=3, address=address, progress=killing)
+        except InputError as error:
+            if killing.kill is None:
+                raise
+            return Done(None, time.perf_counter() - begun, 0, {}, {}, str(error))
         end = time.perf_counter()
         files = _files(folder) if folder.exists() else {}
     again = sum("computed again" in str(each.message) for each in said)
