@@ -395,10 +395,8 @@ class Draft:
             os.close(self._lock)
 
     def _end(self, error: BaseException | None) -> None:
-        if not (_passes(error) or (self._goes_on and isinstance(error, InputError))):
-            self._asked = (
-                None  # input that was taken before can be wrong for the place where it goes on: it stays
-            )
+        if not (_passes(error) or (self._goes_on and _of_the_place(error))):
+            self._asked = None
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
             what = "messages so far"
@@ -416,6 +414,14 @@ class Draft:
         if self._asked is not None:
             words = shlex.join(["p2p-sim", "run", "--resume", str(self._folder)])
             warnings.warn(f"the run was cut off; it goes on, with the same bits, by: {words}", stacklevel=3)
+
+
+def _of_the_place(error: BaseException | None) -> bool:
+    """Whether what ended a run that goes on may be due to where it does, such as a cluster that is too small.
+
+    Its input was taken when it began.
+    """
+    return isinstance(error, Exception) and not isinstance(error, ProtocolError)
 
 
 def _passes(error: BaseException | None) -> bool:

@@ -91,6 +91,9 @@ def test_input_that_fits_no_place_ends_a_new_run_and_no_old_one(tmp_path: Path) 
     def interrupt(_draft: Draft) -> None:
         raise KeyboardInterrupt
 
+    def lack(_draft: Draft) -> None:
+        raise ModuleNotFoundError("No module named 'ray'")
+
     def blame(_draft: Draft) -> None:
         raise ProtocolError("role 'user' yields nothing")
 
@@ -103,6 +106,8 @@ def test_input_that_fits_no_place_ends_a_new_run_and_no_old_one(tmp_path: Path) 
     before = (folder / under_way.ASKED).read_text()
     with pytest.raises(InputError, match="2 CPUs"):
         gone_on_with(folder, refuse)
+    with pytest.raises(ModuleNotFoundError):
+        gone_on_with(folder, lack)
     assert [each.name for each in folder.iterdir()] == [under_way.ASKED]
     assert (folder / under_way.ASKED).read_text() == before
     with pytest.raises(ProtocolError):
