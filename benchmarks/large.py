@@ -1,8 +1,8 @@
 """What whole commands among 10^8 and 10^9 users take, and that the number of blocks changes nothing.
 
 ``python -m benchmarks.large --users 1e8 --cases local,shards,tenfold --json``.  Peer-to-peer with theta = 0.1 in
-clusters of 1,000, from the shell to the finished folder.  ``local``: ``--users`` users; ``shards``: the same on two shards;
-``tenfold``: ten times as many, whose population is not saved, beside as many as in ``local``, and again in 1,000 and in
+clusters of 1,000, from the shell to the finished folder.  ``local``: ``--users`` users; ``shards``: the same on two
+shards; ``tenfold``: ten times as many, whose population is not saved, beside as many as in ``local``, and again in 1,000 and in
 3,000 blocks.  ``peak``: GiB that the command and all its processes held together, looked at often; pages that processes
 share count once.
 """
@@ -118,7 +118,8 @@ def _taken(users: int, folder: Path, *more: str) -> Taken:
     """Run the command; raises RuntimeError with what it said if it fails."""
     words = [
         sys.executable, "-m", "p2p_sim.cli", "run", "peer-to-peer", "--theta", "0.1", "--users", str(users),
-        "--cluster-size", str(CLUSTER_SIZE), *([] if "--seed" in more else ["--seed", "7"]), "--out", "run", "--force", *more,
+        "--cluster-size", str(CLUSTER_SIZE), "--out", "run", "--force", *more,
+        *([] if "--seed" in more else ["--seed", "7"]),
     ]  # fmt: skip
     peak, cpu, begun = 0, 0.0, time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
