@@ -2,7 +2,7 @@
 
 A script has one ``EXPERIMENT``, at module level, and ends with ``sys.exit(main(EXPERIMENT))``.  ``main`` writes
 ``NAME.csv`` and ``NAME_part.csv`` for its tables, SVG and PNG for its plots, and ``NAME.json`` with its claims; then
-it compares the tables with ``expected/``.
+it compares the tables with ``expected/``, those of a quick run with ``expected/quick/``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from experiments import _expected, _made_by, _needs, _plots
+from experiments._expected import Held
 from p2p_sim.core.errors import InputError, RunLostError
 from p2p_sim.report import output_files
 
@@ -97,6 +98,12 @@ class Experiment:
     """Columns that identify a row of the main table."""
     values: Mapping[str, str | float] = field(default_factory=dict)
     """Columns held to ``expected/NAME.csv``: to the column of their standard error, or to an absolute tolerance."""
+    parts: Mapping[str, Held] = field(default_factory=dict)
+    """The same of other tables, by part, held to ``expected/NAME_part.csv``."""
+
+    def held(self) -> dict[str, Held]:
+        """Return what is held to earlier values, by part."""
+        return ({"": Held(self.keys, self.values)} if self.values else {}) | dict(self.parts)
 
 
 def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
@@ -144,13 +151,12 @@ def _run(experiment: Experiment, options: Options, place: Path) -> int:
 
 
 def _drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[str]:
-    expected = _expected.FOLDER / f"{experiment.name}.csv"
-    if not experiment.values or not expected.exists():
-        return []
-    whole = not options.quick and options.seeds is None
-    return _expected.drifted(
-        outcome.tables[""], read_csv(expected), experiment.keys, experiment.values, whole=whole
-    )
+    said = []
+    for part, held in experiment.held().items():
+        file = _expected.file(_file(experiment, part), quick=options.quick)
+        if file.exists():
+            said += _expected.drifted(outcome.tables[part], read_csv(file), held, whole=options.seeds is None)
+    return said
 
 
 def _told(

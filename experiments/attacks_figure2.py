@@ -339,7 +339,7 @@ def _constant(rows: Sequence[Row], low: Sequence[Row], held: Row) -> Claim:
         f"no label-private method beats the constant predictor's log loss from epsilon = {LOW:g} down",
         f"constant {held['constant_log_loss']:.4f}, true labels {rows[0]['log_loss']:.4f}; below the constant: {names}",
         shown(len(better) == len(ours)),
-        f"{STAND_IN}, where labels follow from features more than clicks do; the EM method is not of the paper",
+        f"{STAND_IN}; features say more of an income than of a click; the EM method is not of the paper",
     )
 
 

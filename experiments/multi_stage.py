@@ -319,9 +319,9 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "reproduced" if gap <= NEAR else "not reproduced",
             f"almost: within {NEAR:.0%}; {_data(rows)}",
         ),
-        _two_stages(mine, "", "one likelihood weighs every report by what it says of her: where the prior is sure of "
-                    "one label, that is nothing"),
-        _two_stages(mine, AS_THEY_ARE, "reports are right more often under a prior"),
+        _two_stages(mine, "", "the likelihood takes from a report what it says of its user: where her prior leaves "
+                    "one label to report, that is nothing"),
+        _two_stages(mine, AS_THEY_ARE, "reports are true more often under a prior that is mostly right"),
     ]  # fmt: skip
 
 

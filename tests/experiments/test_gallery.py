@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from experiments import __main__ as command
-from experiments import _gallery, _made_by
-from experiments._common import Claim, Experiment, Outcome
+from experiments import _expected, _gallery, _made_by
+from experiments._common import Claim, Experiment, Outcome, read_csv
 from experiments._gallery import Published, page
 
 CLAIM = Claim("A paper, Figure 1", "a | b rises", "it rose by 3", "reproduced", "the same data").__dict__
@@ -66,6 +66,21 @@ def test_every_script_is_an_experiment() -> None:
         assert all((found.title, found.source, found.takes))
         assert not found.values or found.keys
         assert any(name in text for text in tests), f"{name} has no test"
+
+
+def test_every_experiment_has_earlier_values_of_full_and_quick_runs() -> None:
+    """Of each table that it holds to them, with the columns that it asks for, and none that no script writes."""
+    tables = {f"{each.name}{'_' + part if part else ''}": held
+              for each, _ in _gallery.experiments().values() for part, held in each.held().items()}  # fmt: skip
+    assert {*_gallery.experiments()} <= {*tables}
+    for quick in (False, True):
+        for table, held in tables.items():
+            rows = read_csv(_expected.file(table, quick=quick))
+            columns = {*held.keys, *held.values, *(by for by in held.values.values() if isinstance(by, str))}
+            assert rows
+            assert columns <= {*rows[0]}, f"{table}: the earlier values lack a column"
+        there = {file.stem for file in _expected.file("any", quick=quick).parent.glob("*.csv")}
+        assert there == {*tables}
 
 
 def test_a_page(published: Published, tmp_path: Path) -> None:
