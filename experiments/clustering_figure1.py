@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from experiments import _clustering_images as learning
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._expected import Held
 from experiments._rows import Case, Kept, Row, standard_error
 from p2p_sim import privacy
 from protocols.cluster_response import PHI
@@ -314,6 +315,7 @@ EXPERIMENT = Experiment(
     needs=("mnist", "fashion-mnist", "cifar10", "dp_accounting"),
     keys=("data", "mechanism", "account", "epsilon"),
     values={"relative": "relative_error", "epsilon_corrected": 1e-3},
+    parts={"clusters": Held(("data", "mechanism", "clusters"), {"relative": "relative_error"})},
 )  # fmt: skip
 
 if __name__ == "__main__":

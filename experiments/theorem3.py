@@ -23,6 +23,7 @@ from experiments import _theorem3_beyond as beyond
 from experiments import _theorem3_figures as figures
 from experiments import _theorem3_utility as utility
 from experiments._common import Claim, Experiment, Options, Outcome, main
+from experiments._expected import Held
 from experiments._rows import ONE_LABEL, Case, Kept
 from p2p_sim import backends, privacy
 from protocols import PeerToPeer
@@ -276,6 +277,10 @@ def tell(what: str) -> None:
 EXPERIMENT = Experiment(
     "theorem3", "Theorem 3: promised, exact and measured", WHERE, "10 minutes", run,
     needs=("adult", "mnist"), keys=("rule", "theta", "cluster_size"), values={"alpha": 1e-6, "exact": 1e-4},
+    parts={
+        "utility": Held(("data", "clusters", "method"), {"accuracy": "standard_error", "alpha": 1e-6}),
+        "beyond": Held(("what", "rule", "value"), {"epsilon": 1e-4, "delta": 1e-6, "local": 1e-3}),
+    },
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def releases(quick: bool) -> list[Release]:
 
 def run(options: Options) -> Outcome:
     """Try all noises and sizes."""
-    kept = Kept(options.out / "unified_laplace.csv", "runs")
+    kept = Kept(options.out / "unified_figure2.csv", "runs")
     users, tests = (2048, 3000) if options.quick else USERS[DATA]
     seeds = options.seeds or (2 if options.quick else SEEDS)
     runs = _proportions.rows_of(kept, releases(options.quick), DATA, users, tests, seeds)
