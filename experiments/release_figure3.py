@@ -273,8 +273,8 @@ def _falls(response: Sequence[Row], double: Sequence[Row]) -> Claim:
         f"test accuracy is at most {lost:.1%} below that of randomized response; label inference accuracy is "
         f"(1 - lambda (1 - 1/k)) times test accuracy within {by_chance:.1%}",
         "reproduced" if min(steps) > 0 and sum(steps) > 0.2 > 0.05 > lost else "not reproduced",
-        "steeply: by 20 points or more, over all lambdas; little: below 5 points.  As often as features are made up "
-        "the model can only guess their user's label",
+        "steeply: by 20 points or more, over all lambdas; little: below 5 points.  Of made-up features the model says "
+        "the label that they were made for, which is their user's by chance alone",
     )
 
 
