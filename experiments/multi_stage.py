@@ -393,7 +393,7 @@ def run(options: Options) -> Outcome:
 
 EXPERIMENT = Experiment(
     "multi_stage", "LP-1ST and LP-2ST with a network on MNIST", f"{PAPER}, and Ghazi et al. 2021", "6 minutes", run,
-    needs=("torch", "mnist"), keys=("data", "method"), values={"accuracy": "standard_error"},
+    needs=("torch", "mnist"), keys=("data", "method"), values={"accuracy": "standard_error", "attack": "attack_error"},
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -257,10 +257,13 @@ def _of_sums(rows: Sequence[Row]) -> Iterator[Claim]:
     if not several:
         return
     shares = {float(row["epsilon"]) / float(row["summed"]): row for row in several}
-    least, most = (f"{share:.1%} ({shares[share]['value']})" for share in (min(shares), max(shares)))
+    least, most = (
+        f"{share:.1%} ({row['value']}{' runs' if row['what'] == 'runs' else ''})"
+        for share, row in (min(shares.items()), max(shares.items()))
+    )
     yield Claim(
         f"{WHERE}, beyond it", "basic composition holds: exact epsilons and deltas of runs add up",
-        f"composed by their losses, {len(several)} compositions cost {least} to {most} of that sum",
+        f"composed by their losses they cost from {least} to {most} of that sum, of {len(several)} compositions",
         "reproduced" if max(shares) <= 1 else "not reproduced",
         "many small runs cost far less than their sum; beside one large epsilon a small one costs almost all of itself",
     )  # fmt: skip
