@@ -72,7 +72,7 @@ class Size:
     steps: int = 600
 
 
-QUICK = Size(rows=3_000, tested=1_000, centres=20, epochs=(("mnist", 3),), student="mnist", steps=8)
+QUICK = Size(rows=2_000, tested=1_000, centres=20, epochs=(("mnist", 3),), student="mnist", steps=8)
 
 
 @lru_cache(maxsize=1)
