@@ -11,6 +11,7 @@ import argparse
 import csv
 import io
 import json
+import os
 import sys
 import time
 from argparse import ArgumentParser
@@ -131,7 +132,7 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(experiment: Experiment, options: Options, place: Path) -> int:
-    start = time.monotonic()
+    start, worked = time.monotonic(), _processor_seconds()
     missing = _needs.missing(experiment.needs)
     outcome = None if missing else experiment.run(options)
     drifted: list[str] = []
@@ -145,7 +146,8 @@ def _run(experiment: Experiment, options: Options, place: Path) -> int:
         for part, plot in outcome.plots.items():
             _plots.save(plot, options.out / _file(experiment, part))
         drifted = _drifted(experiment, options, outcome)
-    _write_json(place, _told(experiment, options, outcome, missing, drifted, time.monotonic() - start))
+    took = {"seconds": time.monotonic() - start, "processor_seconds": _processor_seconds() - worked}
+    _write_json(place, _told(experiment, options, outcome, missing, drifted, took))
     _say(experiment, outcome, missing, drifted)
     return DRIFTED if drifted else 0
 
@@ -161,20 +163,25 @@ def _drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list
 
 def _told(
     experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, drifted: list[str],
-    seconds: float,
+    took: Mapping[str, float],
 ) -> dict[str, Any]:  # fmt: skip
     """Return what NAME.json says."""
     return {
         "name": experiment.name,
         "quick": options.quick,
         "seeds": options.seeds,
-        "seconds": round(seconds, 1),
+        **{name: round(seconds, 1) for name, seconds in took.items()},
         "skipped": missing,
         "drifted": drifted,
         "claims": [asdict(claim) for claim in outcome.claims] if outcome else [],
         "plots": [_file(experiment, part) for part in outcome.plots] if outcome else [],
         "code": _made_by.code(experiment.name),
     }
+
+
+def _processor_seconds() -> float:
+    """Return the seconds of all processors that this process and those it has ended have taken."""
+    return sum(os.times()[:4])
 
 
 def _say(experiment: Experiment, outcome: Outcome | None, missing: str, drifted: list[str]) -> None:

@@ -27,8 +27,8 @@ SCRIPTS = {name: (experiment(name), f"What {name} shows.") for name in ("first",
 
 def result(name: str, **given: Any) -> dict[str, Any]:
     return {
-        "name": name, "quick": False, "seeds": None, "seconds": 90.3, "skipped": "", "drifted": [],
-        "claims": [CLAIM], "plots": [name], "code": _made_by.code("errata"),
+        "name": name, "quick": False, "seeds": None, "seconds": 90.3, "processor_seconds": 60.7, "skipped": "",
+        "drifted": [], "claims": [CLAIM], "plots": [name], "code": _made_by.code("errata"),
     } | given  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_a_page(published: Published, tmp_path: Path) -> None:
     assert "| A paper, Figure 1 | a \\| b rises | reproduced | [first](#first) |" in text
     assert "| A paper, Figure 1 | On second | not run yet | [second](#second) |" in text
     assert "![On first](figures/experiments/first.svg)" in text
-    assert "A full run takes 2 minutes; this is a full one, of 90 seconds." in text
+    assert "A full run takes 2 minutes; this is a full one, of 90 seconds (61 of processor time)." in text
     assert "*Why:* the same data." in text
     assert (published.pictures() / "first.svg").read_text() == "<svg/>"
 
