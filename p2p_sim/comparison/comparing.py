@@ -22,7 +22,7 @@ from p2p_sim.core.paths import path_of
 from p2p_sim.learning import data_split, data_warnings
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
-from p2p_sim.sweep import regrown, sweeping
+from p2p_sim.sweep import sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
@@ -80,20 +80,24 @@ def made(
         jobs, question, place, **how, content=content, until=until(_CALIBRATING), tell=tell
     )
     fit = [each for each in calibrated if each.fits and each.job.scale == 1]
+    runner = runs.Runner(question, people, **how, tell=tell)
     with _warned_once():
-        plan = runs.planned(question, people, fit, question.seeds, runs.ATTACKED)
         last = _RUNNING if question.picture else _PICTURING
-        swept = _swept(plan, place / RUNS, **how, until=until(last), tell=tell)
+        swept = runner.made(fit, question.seeds, runs.ATTACKED, place / RUNS, until(last))
         pictured: list[tuple[Calibrated, table.Trials]] = []
         if question.picture:
+            shown = {each.job.candidate.name for each, trials in swept if trials.made}
             those = [each for each in calibrated if each.fits and each.job.scale != 1]
-            shown = {id(each) for each, trials in swept if trials.made}
-            names = {each.job.candidate.name for each in fit if id(each) in shown}
-            those = [each for each in those if each.job.candidate.name in names]
-            plan = runs.planned(question, people, those, question.seeds[: runs.PICTURED], 0)
-            pictured = _swept(plan, place / PICTURE, **how, until=until(_PICTURING), tell=tell)
+            those = [each for each in those if each.job.candidate.name in shown]
+            pictured = runner.made(
+                those, question.seeds[: runs.PICTURED], 0, place / PICTURE, until(_PICTURING)
+            )
     tell("writing the comparison", 0, 0)
-    remarks = [*_remarks(question, people, found[0]), *_cut_short(question, swept)]
+    remarks = [
+        *_remarks(question, people, found[0]),
+        *_cut_short(question, swept),
+        *_among_fewer(people, swept),
+    ]
     result = _result(question, people, place, calibrated, others, swept, pictured, remarks)
     _write(result)
     return result
@@ -107,27 +111,6 @@ def _place(question: Question, out: str | Path | None) -> Path:
         return place
     text = json.dumps(question.document(), sort_keys=True)
     return Path(COMPARISONS) / f"{question.name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
-def _swept(
-    plan: runs.Plan,
-    place: Path,
-    *,
-    workers: int | None,
-    address: str | None,
-    until: float | None,
-    tell: Progress,
-) -> list[tuple[Calibrated, table.Trials]]:
-    """Make a sweep, and return of each calibration its runs; it may have grown since, as there was no time for all."""
-    every = list({id(each): each for each in plan.of}.values())
-    if not every:
-        return []
-    regrown.keep_common(place, plan.grid)
-    swept = sweeping.made(plan.grid, out=place, workers=workers, address=address, tell=tell, until=until)
-    rows: dict[int, list[Any]] = {id(each): [] for each in every}
-    for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
-        rows[id(each)].append(row)
-    return [(each, table.Trials(rows[id(each)])) for each in every]
 
 
 @contextmanager
@@ -152,7 +135,7 @@ def _result(
 ) -> Comparison:
     target = [each for each in calibrated if each.job.scale == 1]
     trials = {id(each): those for each, those in swept}
-    none = table.Trials([])
+    none = table.Trials([], 0)
     promises = question.promises
     rows = [table.row_of(each, trials.get(id(each), none), promises) for each in target]
     rows = pareto_front.marked(rows, promises)
@@ -201,10 +184,10 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
             "choosing by the true labels, as here, costs privacy that no figure includes: where that matters, compare "
             "on public or synthetic people like these"
         )
-    if people.sampled:
+    if people.users > runs.MOST_USERS:
         found.append(
-            f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
-            "learn is of all"
+            f"utility, attack and costs are of runs among {runs.MOST_USERS:,} of the {people.users:,} users; what "
+            "views learn is of all"
         )
     if people.features == 0:
         found.append(
@@ -244,6 +227,22 @@ def _cut_short(question: Question, swept: Sequence[tuple[Calibrated, table.Trial
         if 0 < len(trials.made) < len(question.seeds)
     ]
     return [f"of {len(question.seeds)} seeds there was time for fewer: {', '.join(few)}"] if few else []
+
+
+def _among_fewer(people: People, swept: Sequence[tuple[Calibrated, table.Trials]]) -> list[str]:
+    """Return which protocols were run among fewer users than the others."""
+    names = [
+        each.job.candidate.name
+        for each, trials in swept
+        if trials.made and trials.among < min(people.users, runs.MOST_USERS)
+    ]
+    if not names:
+        return []
+    return [
+        f"among so many users as the others, {' and '.join(names)} cannot be simulated here: what the table has of "
+        f"{'them' if len(names) > 1 else 'it'}, but for what views learn, is of runs among {runs.FEWER_USERS:,}, and "
+        "more users would make a better model"
+    ]
 
 
 def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> data_split.Examples:
