@@ -211,10 +211,11 @@ def _of_further(rows: Sequence[Row]) -> Iterator[Claim]:
          "different mechanisms compose by their losses too, whatever their order, and the later may be chosen by what "
          "the earlier showed"),
         ("composition", "whatever labels the others have, the promise holds: at every composition of a cluster",
-         "the accountant searches all compositions for the worst, and none of those shown is worse"),
+         "shown by the share of the others who have label 1; the accountant searches all compositions for the worst, "
+         "and none of those shown is worse"),
         ("labels changed together", "m labels cost at most m epsilon",
          "both are upper bounds, by a chain of neighbours that differ in one label each"),
-        ("label values", "the theorem is of bits; its promise also holds with more label values",
+        ("label values", "the theorem is of bits; its promise also holds with k label values",
          "the same chance alpha to lie, divided among the other values"),
         ("graph", "the theorem draws peers of the whole cluster; its promise also holds among neighbours",
          "at the theorem's alpha a user's own lie keeps the promise by itself; at alpha = 0.1 few neighbours hide "
@@ -235,10 +236,13 @@ def _of_further(rows: Sequence[Row]) -> Iterator[Claim]:
     yield from _of_sums([row for row in rows if row["summed"]])
 
 
+SYMBOLS = {"runs": "T = ", "labels changed together": "m = ", "label values": "k = "}
+
+
 def _at(alpha: str, rows: Sequence[Row]) -> str:
     """Return what is found at one alpha, row by row."""
     told = [
-        f"{row['value']}: {float(row['epsilon']):.3g} ({float(row['local']):.3g}; {row['theorem3'] or 'nothing'})"
+        f"{SYMBOLS.get(row['what'], '')}{row['value']}: {float(row['epsilon']):.3g} ({float(row['local']):.3g}; {row['theorem3'] or 'nothing'})"
         for row in rows
         if row["alpha"] == alpha
     ]
