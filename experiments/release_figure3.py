@@ -326,7 +326,7 @@ EXPERIMENT = Experiment(
     "release_figure3",
     "Label inference and test accuracy of randomized response and double response on MNIST",
     PAPER,
-    "10 minutes (estimated)",
+    "10 minutes",
     run,
     needs=("mnist",),
     keys=("users", "mechanism", "lambda"),

@@ -229,7 +229,7 @@ def _of_further(rows: Sequence[Row]) -> Iterator[Claim]:
         kept &= what != "composition" or _worst_is_worst(here)
         told = "; ".join(_at(alpha, here) for alpha in dict.fromkeys(row["alpha"] for row in here))
         yield Claim(
-            f"{WHERE}, beyond it", says, f"epsilon (by a user's own lie alone; by the theorem), {told}",
+            f"{WHERE}, beyond it", says, f"epsilon (in brackets by a user's own lie alone; by the theorem) {told}",
             ("reproduced" if kept else "not reproduced") if asked else "not comparable",
             why if asked else f"{why}; of an alpha below its own, as here, the theorem says nothing",
         )  # fmt: skip
@@ -241,11 +241,12 @@ SYMBOLS = {"runs": "T = ", "labels changed together": "m = ", "label values": "k
 
 def _at(alpha: str, rows: Sequence[Row]) -> str:
     """Return what is found at one alpha, row by row."""
-    told = [
-        f"{SYMBOLS.get(row['what'], '')}{row['value']}: {float(row['epsilon']):.3g} ({float(row['local']):.3g}; {row['theorem3'] or 'nothing'})"
-        for row in rows
-        if row["alpha"] == alpha
-    ]
+    told = []
+    for row in rows:
+        if row["alpha"] == alpha:
+            name = f"{SYMBOLS.get(row['what'], '')}{row['value']}"
+            beside = f"{float(row['local']):.3g}; {row['theorem3'] or 'nothing'}"
+            told.append(f"{name}: {float(row['epsilon']):.3g} ({beside})")
     return f"at alpha = {alpha}: {', '.join(told)}"
 
 
