@@ -135,7 +135,7 @@ def _run(experiment: Experiment, options: Options, place: Path) -> int:
     start, worked = time.monotonic(), _processor_seconds()
     missing = _needs.missing(experiment.needs)
     outcome = None if missing else experiment.run(options)
-    drifted: list[str] = []
+    moved: list[str] = []
     if outcome is not None:
         if not outcome.claims:
             raise InputError(
@@ -145,14 +145,15 @@ def _run(experiment: Experiment, options: Options, place: Path) -> int:
             write_csv(options.out / f"{_file(experiment, part)}.csv", rows)
         for part, plot in outcome.plots.items():
             _plots.save(plot, options.out / _file(experiment, part))
-        drifted = _drifted(experiment, options, outcome)
+        moved = drifted(experiment, options, outcome)
     took = {"seconds": time.monotonic() - start, "processor_seconds": _processor_seconds() - worked}
-    _write_json(place, _told(experiment, options, outcome, missing, drifted, took))
-    _say(experiment, outcome, missing, drifted)
-    return DRIFTED if drifted else 0
+    _write_json(place, _told(experiment, options, outcome, missing, moved, took))
+    _say(experiment, outcome, missing, moved)
+    return DRIFTED if moved else 0
 
 
-def _drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[str]:
+def drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[str]:
+    """Say which values of a run left their tolerance of earlier ones."""
     said = []
     for part, held in experiment.held().items():
         file = _expected.file(_file(experiment, part), quick=options.quick)
@@ -162,7 +163,7 @@ def _drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list
 
 
 def _told(
-    experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, drifted: list[str],
+    experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, moved: list[str],
     took: Mapping[str, float],
 ) -> dict[str, Any]:  # fmt: skip
     """Return what NAME.json says."""
@@ -172,7 +173,7 @@ def _told(
         "seeds": options.seeds,
         **{name: round(seconds, 1) for name, seconds in took.items()},
         "skipped": missing,
-        "drifted": drifted,
+        "drifted": moved,
         "claims": [asdict(claim) for claim in outcome.claims] if outcome else [],
         "plots": [_file(experiment, part) for part in outcome.plots] if outcome else [],
         "code": _made_by.code(experiment.name),
@@ -184,13 +185,13 @@ def _processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _say(experiment: Experiment, outcome: Outcome | None, missing: str, drifted: list[str]) -> None:
+def _say(experiment: Experiment, outcome: Outcome | None, missing: str, moved: list[str]) -> None:
     if outcome is None:
         print(f"{experiment.name}: skipped: {missing}", file=sys.stderr)
         return
     for claim in outcome.claims:
         print(f"{claim.verdict}: {claim.where}: {claim.says}\n    {claim.found}\n    {claim.why}")
-    for each in drifted:
+    for each in moved:
         print(f"{experiment.name}: {each}", file=sys.stderr)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments import _needs, release_figure3
-from experiments._common import Options
+from experiments import release_figure3
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -17,9 +17,7 @@ WRONG = "not reproduced"
 
 @pytest.fixture(scope="module")
 def accuracies(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if missing := _needs.missing(release_figure3.EXPERIMENT.needs):
-        pytest.skip(missing)
-    return release_figure3.run(Options(True, None, None, tmp_path_factory.mktemp("out")))
+    return quick.outcome(release_figure3, tmp_path_factory.mktemp("out"))
 
 
 def test_released_labels_are_right_as_often_as_lambda_says(accuracies: Any) -> None:
