@@ -320,7 +320,7 @@ def _pate_fm(rows: Sequence[Row]) -> Claim:
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw test and attack accuracy of each method, with the printed ones."""
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = _plots.panels(len(names), 1)
+    figure, axes = _plots.panels(len(names), 1, (11.0, 4.0 * len(names)))
     for axis, name in zip(axes[:, 0], names, strict=True):
         mine = [row for row in rows if row["data"] == name]
         places = np.arange(len(mine))
@@ -334,9 +334,12 @@ def plot(rows: Sequence[Row]) -> Figure:
                 *[(x, y) for x, y in zip(places, printed, strict=True) if y is not None], strict=True
             )
             axis.plot(np.array(at) + offset, drawn, "_", color=_plots.BLACK, markersize=12)
-        axis.set_xticks(places, [f"{row['method']}\nε = {row['epsilon']:g}" for row in mine], fontsize=6)
+        said = [f"{row['method']}\nε = {row['epsilon']:g}" for row in mine]
+        axis.set_xticks(
+            places, [each.replace(" (", "\n(").replace(" on ", "\non ") for each in said], fontsize=6
+        )
         axis.set(title=f"{name} (line: printed)", ylabel="accuracy", ylim=(0, 1))
-        axis.legend(fontsize=7)
+        axis.legend(fontsize=7, loc="center right")
     return figure
 
 
