@@ -407,7 +407,7 @@ def _printed(name: str, mine: Table) -> Claim:
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw test and attack accuracy of each method, with the printed ones."""
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = _plots.panels(len(names), len(EPSILONS))
+    figure, axes = _plots.panels(len(names), len(EPSILONS), (5.6 * len(EPSILONS), 3.4 * len(names)))
     for line, name in enumerate(names):
         for column, epsilon in enumerate(EPSILONS):
             axis, mine = (

@@ -367,7 +367,7 @@ def _two_stages(mine: Mapping[str, Row], how: str, why: str) -> Claim:
 
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw test and attack accuracy of each method."""
-    figure, axes = _plots.panels(1, 1)
+    figure, axes = _plots.panels(1, 1, (7.0, 4.0))
     places = np.arange(len(rows))
     for offset, value, error, colour in (
         (-0.2, "accuracy", "standard_error", _plots.BLUE), (0.2, "attack", "attack_error", _plots.RED),
@@ -378,7 +378,7 @@ def plot(rows: Sequence[Row]) -> Figure:
         )  # fmt: skip
     axes[0][0].set_xticks(places, [row["method"].replace(", ", "\n") for row in rows], fontsize=6)
     axes[0][0].set(ylabel="accuracy (three standard errors)", ylim=(0, 1), title=_data(rows))
-    axes[0][0].legend()
+    axes[0][0].legend(loc="lower left")
     return figure
 
 

@@ -307,7 +307,9 @@ def plot(rows: Sequence[Row]) -> Figure:
                 x, [row[column] for row in line], errors, color=colour, marker=marker, capsize=2, label=name
             )
         axes[0][0].plot(x, [row["attack_public_features"] for row in line], color=colour, linestyle=":")
-    axes[0][0].set(ylabel="label inference accuracy (dotted: own features known)", xlabel="λ")
+    axes[0][0].set(
+        ylabel="label inference accuracy", xlabel="λ", title="dotted: users' own features are known"
+    )
     axes[0][1].set(ylabel="test accuracy", xlabel="λ")
     axes[0][0].legend()
     return figure
