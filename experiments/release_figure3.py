@@ -145,14 +145,14 @@ def trial(mechanism: str, lam: float, size: Size, seed: int) -> list[Row]:
         model = trained(shown, said, size.kernels)
         attack, public = model(shown), model(own)
         tested = model(people.x_test)
-    found = {
+    right = {
         "attack": attack == truth,
         "test": tested == people.y_test,
         "attack_public_features": public == truth,
         "attack_by_report": said == truth,
     }
     about = {"users": size.users, "mechanism": mechanism, "lambda": lam}
-    return [about | {name: float(right.mean()) for name, right in found.items()}]
+    return [about | {name: float(each.mean()) for name, each in right.items()}]
 
 
 def cases(size: Size) -> list[Case]:
