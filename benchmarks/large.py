@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.large --users 1e8 --cases local,shards,tenfold --json``.  Peer-to-peer with theta = 0.1 in
 clusters of 1,000, from the shell to the finished folder.  ``local``: ``--users`` users; ``shards``: the same on two
-shards; ``tenfold``: ten times as many, whose population is not saved, beside as many as in ``local``, and again in 1,000
+shards; ``tenfold``: ten times as many, population not saved, beside as many as in ``local``, and again in 1,000
 and in 3,000 blocks.  ``peak``: GiB that the command and all its processes held together, looked at often; pages that
 processes share count once.
 """
