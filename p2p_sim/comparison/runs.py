@@ -82,11 +82,14 @@ class Runner:
     ) -> list[tuple[Calibrated, Trials]]:
         """Make a sweep of those that the memory holds; it may have grown since, as there was no time for all."""
         among = min(most, self.people.users)
-        refused = {} if self.address is not None else _too_large(self.question, self.people, calibrated, most)
+        alike: dict[tuple[Protocol, str | None], Calibrated] = {}
+        first = {id(each): alike.setdefault(_setting(each), each) for each in calibrated}
+        distinct = list(alike.values())  # of a target of 0 the setting is the same at every scale
+        refused = {} if self.address is not None else _too_large(self.question, self.people, distinct, most)
         plan = planned(
             self.question,
             self.people,
-            [each for each in calibrated if id(each) not in refused],
+            [each for each in distinct if id(each) not in refused],
             seeds,
             attacked,
             most,
@@ -102,7 +105,12 @@ class Runner:
             )
             for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
                 rows[id(each)].append(row)
-        return [(each, Trials(rows[id(each)], among)) for each in calibrated]
+        return [(each, Trials(rows[id(first[id(each)])], among)) for each in calibrated]
+
+
+def _setting(each: Calibrated) -> tuple[Protocol, str | None]:
+    """Return what is the same for calibrations that came to the same setting of one protocol."""
+    return protocol_of(each), each.job.candidate.graph
 
 
 def planned(

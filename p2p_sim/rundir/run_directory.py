@@ -37,6 +37,7 @@ from p2p_sim.rundir import (
     public_columns,
     regular_files,
     run_json,
+    saved_program,
 )
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.outputs_folder import OUTPUTS, StoredOutputs, names_of
@@ -347,10 +348,13 @@ def _light(path: Path) -> dict[str, Any]:
     most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2))
     work = read("work", lambda rows: from_list(rows, *_WORK))
     parameters = read("parameters", lambda each: {name: from_json(value) for name, value in each.items()})
-    program = read("parameters", lambda _: _program(content["protocol"], parameters))
+    kind = catalogue.of_run(content["protocol"])  # code named by a file is not run
+    program = None if kind is None else saved_program.remade(kind, parameters, path, content["versions"])
     trace: Mapping[str, Any] = {}
     if folder_of(path) is not None:
         stored = of_run(path, content)
+        if program is not None:
+            saved_program.check_kinds(program, stored.manifest["kinds"], path, content["versions"])
         trace = OnDemand(stored)
         for name in ("protocol", "users"):
             agree(path, name, content[name], f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
@@ -371,12 +375,6 @@ def _light(path: Path) -> dict[str, Any]:
 
 def _seed(value: int | None) -> int | None:
     return None if value is None else check_seed(value)
-
-
-def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
-    """Return the protocol of a saved run if it is known by name; code named by a file is not run."""
-    kind = catalogue.of_run(name)
-    return None if kind is None else kind(**parameters)
 
 
 def to_json(value: Any) -> Any:

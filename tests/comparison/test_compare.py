@@ -279,12 +279,25 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
     assert {point["protocol"] for point in found.points} == {"randomized-response", "peer-to-peer"}
     assert len(found.points) == 2 * (1 + len(comparing.SCALES))
     assert found.recommendation.protocol in str(found)
-    assert "<table>" in found._repr_html_()
+    shown = found._repr_html_()
+    assert "<table>" in shown
+    drawn = re.findall("<text[^>]*>(.*?)</text>", shown)
+    assert {*found.front["protocol"], "true labels", "guessing"} <= {*drawn}
     found.to_html(tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text() == page
     for name in (comparing.TABLE, comparing.TABLE_CSV, comparing.WHOLE, comparing.REPORT):
         assert (tmp_path / "a" / name).stat().st_mode & 0o077 == 0, name  # it tells seeds
     assert folder.is_sweep(tmp_path / "a" / comparing.RUNS)
+
+
+def test_a_target_of_nothing_has_the_same_setting_at_every_epsilon(
+    compared: Compared, tmp_path: Path
+) -> None:
+    """Its runs are made once; the sweep refused what was asked twice."""
+    found = compared(picture=True, protocols=["randomized-response"], target="epsilon=0", seeds=1)
+    assert {point["utility"] for point in found.points} == {found.points[0]["utility"]}
+    assert len(found.points) == 1 + len(comparing.SCALES)
+    assert (tmp_path / "a" / comparing.REPORT).stat().st_size
 
 
 def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
