@@ -66,9 +66,9 @@ class Calibrator:
         for text, users, epsilon in asked["promises"]:
             view = AskedView(text, users)
             promises.append(fit_to_promises.RowPromise(view.key, view.row(kind), epsilon))
-        found = fit_to_promises.fitted(
-            kind, parameters_of(run), asked["vary"], promises, asked["delta"], people
-        )
+        found = fit_to_promises.too_many_users(
+            protocol, promises, asked["delta"], people
+        ) or fit_to_promises.fitted(kind, parameters_of(run), asked["vary"], promises, asked["delta"], people)
         return {"found": asdict(found), "messages": _messages(protocol, people) if asked["pilot"] else 0.0}
 
     def _people(self, run: Mapping[str, Any], protocol: Protocol) -> Population:

@@ -40,7 +40,8 @@ class Fitted:
     ``value``: of the parameter, the most useful one that keeps all promises; None if there is nothing to calibrate or
     nothing fits.  ``bound_by``: the promise that decided it.  ``figures``: what each view learns there, as
     ``figure_text.figure`` has it.  ``why``: empty if all promises are kept; ``relax``: the epsilons to which promises
-    would have to be relaxed, by view, each found by calibration; empty where nothing is known to help.
+    would have to be relaxed, by view, each found by calibration; empty where nothing is known to help.  ``instead``: in
+    words what else would help, where no epsilon does.
     """
 
     value: float | None
@@ -48,6 +49,28 @@ class Fitted:
     figures: Mapping[str, Mapping[str, Any]]
     why: str = ""
     relax: Mapping[str, float] | None = None
+    instead: str = ""
+
+
+def too_many_users(
+    protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population
+) -> Fitted | None:
+    """Return that a promise names more users than the largest cluster has beside the victim; None if none does."""
+    request = AccountRequest(protocol, delta, population=people)
+    for each in promises:
+        if each.row is None or not request.why_impossible(each.row):
+            continue
+        largest, looking = request.sizes()[-1], each.row.colluders
+        why = (
+            f"{each.key} is {looking} users who look at one more, and the largest cluster has {largest} users in all, "
+            "so there is no such view"
+        )
+        instead = (
+            f"make the clusters larger (one of {looking + 1} users at least: fewer --clusters, or a larger "
+            f"--cluster-size), or name a coalition of at most {largest - 1} in the place of {each.key}"
+        )
+        return Fitted(None, "", {}, f"{why}: {instead}", {}, instead)
+    return None
 
 
 def fitted(

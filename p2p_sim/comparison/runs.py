@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from p2p_sim.comparison import best_attacker
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.question import People, Question
 from p2p_sim.core.label_kinds import NUMERIC
 from p2p_sim.core.protocol import Protocol
 
-ATTACKED = 1
-"""Seeds whose runs are attacked too: an attack's interval is of users, of whom one run has many."""
+ATTACKED = 40_000
+"""Users up to whom the runs of all seeds are attacked; among more, those of the first seed."""
 
 PICTURED = 1
 """Seeds of the runs at other epsilons."""
@@ -25,13 +26,22 @@ class Plan:
     grid: dict[str, Any]
     of: list[Calibrated]
 
+    def __add__(self, other: Plan) -> Plan:
+        """Return a plan of the runs of both, which are of the same people."""
+        return Plan({**self.grid, "grid": [*self.grid["grid"], *other.grid["grid"]]}, [*self.of, *other.of])
+
 
 def planned(
-    question: Question, people: People, calibrated: Sequence[Calibrated], seeds: Sequence[int], attacked: int
+    question: Question,
+    people: People,
+    calibrated: Sequence[Calibrated],
+    seeds: Sequence[int],
+    *,
+    attacked: bool,
 ) -> Plan:
     """Plan a sweep: seed by seed, and for each the protocols that send little before those that send much.
 
-    ``attacked``: how many of the first seeds have their runs attacked and costed.
+    ``attacked``: whether runs are attacked and costed: of the first seed all, of others where that is cheap.
     """
     order = sorted(calibrated, key=lambda each: each.messages)
     graphs = list(dict.fromkeys(each.job.candidate.graph for each in order))
@@ -42,10 +52,11 @@ def planned(
             block: dict[str, Any] = {"seed": [seed]}
             if graph is not None:
                 block["graph"] = graph
-            if number < attacked:
+            looked_at = attacked and (number == 0 or _is_cheap(people))
+            if looked_at:
                 block |= _looked_at(question, people)
             own = [each for each in order if each.job.candidate.graph == graph]
-            for view, those in _by_view(question, own, number < attacked).items():
+            for view, those in _by_view(question, own, looked_at).items():
                 attack = {"attack": view} if view else {}
                 blocks.append({**block, **attack, "protocol": [protocol_of(each) for each in those]})
                 of += those
@@ -55,6 +66,10 @@ def planned(
     return Plan({**common, "grid": blocks}, of)
 
 
+def _is_cheap(people: People) -> bool:
+    return people.users <= ATTACKED
+
+
 def protocol_of(each: Calibrated) -> Protocol:
     """Return the protocol with the value that was found."""
     assert each.fitted is not None
@@ -62,13 +77,11 @@ def protocol_of(each: Calibrated) -> Protocol:
 
 
 def _looked_at(question: Question, people: People) -> dict[str, Any]:
-    found: dict[str, Any] = {"costs": True}
+    found: dict[str, Any] = {"costs": True, "attack_confidence": best_attacker.strict()}
     if people.features == 0 or people.labels.name == NUMERIC:  # of many numbers a model sees too few of each
         found["eta"] = "prior"
     elif "users" in question.people:
         found["eta"] = "true"
-    elif people.labels.name == NUMERIC:
-        found["eta"] = "knn"  # some numbers are too rare for a model
     return found
 
 

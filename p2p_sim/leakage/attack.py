@@ -163,7 +163,7 @@ def _guessed(asked: _Asked, chosen: Mapping[str, Attacker | None], utility: str)
         asked.gains, table.baseline_least(), run.faults, asked.users,
     )  # fmt: skip
     exact = None if OPTIMAL not in chosen else _by_law(reading, question)
-    by_law = [] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)]
+    by_law = [] if exact is None else [advantage.by_law(advantage.by_law_of(OPTIMAL), exact)]
     return LabelInference(
         seen.name, len(victims), len(asked.gains), belief.source, utility, asked.confidence, table.independent,
         (*rows, *by_law), (*view_bounds.bounds(question), *_promised(question, rows)),

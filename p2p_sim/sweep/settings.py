@@ -42,7 +42,8 @@ USERS: dict[str, type] = {"users": int, "cluster_size": int, "share": float, "fe
 USERS_LISTS: dict[str, type] = {"shares": float}
 
 SCALARS = DATA | USERS | {
-    "model": str, "graph": str, "crypto": str, "delta": float, "seed": int, "attack": str, "eta": str, "costs": bool,
+    "model": str, "graph": str, "crypto": str, "delta": float, "seed": int, "attack": str, "eta": str,
+    "attack_confidence": float, "costs": bool,
 }  # fmt: skip
 LISTS = DATA_LISTS | USERS_LISTS | {"faults": str, "views": str}
 """Settings whose value is a list: to try several of them, give a list of lists."""
@@ -160,6 +161,7 @@ _RANGES: dict[str, Callable[[Any], object]] = {
     "clusters": _check_count("clusters"),
     "features": lambda features: check_whole("features", features, 0, MAX_FEATURES),
     "share": lambda share: check_range("share", share, 0, 1),
+    "attack_confidence": lambda given: check_range("attack_confidence", given, 0.5, 1, open_high=True),
     "test": lambda test: check_range("test", test, 0, 1, open_low=True, open_high=True),
 }  # fmt: skip
 """What checks a value of the right type; what is not here is checked by the run."""

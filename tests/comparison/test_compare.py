@@ -18,6 +18,7 @@ from p2p_sim.comparison.result import Comparison
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning import users_of_run
 from p2p_sim.protocol_parameters import complete, parameters
+from p2p_sim.rundir import comparison_files
 from p2p_sim.sweep import folder
 from p2p_sim.sweep.budget import Timed
 from tests.comparison.conftest import PEOPLE
@@ -270,7 +271,7 @@ def test_a_place_of_something_else_is_left_as_it_is(
 
 def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_path: Path) -> None:
     found = compared(picture=True, protocols=["randomized-response", "peer-to-peer"])
-    page = (tmp_path / "a" / comparing.REPORT).read_text()
+    page = (tmp_path / "a" / comparison_files.REPORT).read_text()
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert {point["protocol"] for point in found.points} == {"randomized-response", "peer-to-peer"}
@@ -279,9 +280,14 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
     assert "<table>" in found._repr_html_()
     found.to_html(tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text() == page
-    for name in (comparing.TABLE, comparing.TABLE_CSV, comparing.WHOLE, comparing.REPORT):
+    for name in (
+        comparison_files.TABLE,
+        comparison_files.TABLE_CSV,
+        comparison_files.WHOLE,
+        comparison_files.REPORT,
+    ):
         assert (tmp_path / "a" / name).stat().st_mode & 0o077 == 0, name  # it tells seeds
-    assert folder.is_sweep(tmp_path / "a" / comparing.RUNS)
+    assert folder.is_sweep(tmp_path / "a" / comparison_files.RUNS)
 
 
 def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
