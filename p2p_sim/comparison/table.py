@@ -197,13 +197,15 @@ def _attack(trials: Trials, same_users: bool) -> Row:
 
 def _attacked(trials: Trials, name: str) -> list[best_attacker.Attacked]:
     """Return what an attacker gained in each run in which she made her attack."""
-    figures = ("advantage", "advantage_lower", "advantage_upper", "attack_baseline")
     found = []
     for row in trials.made:
-        values = [row.get(f"{each}[{name}]") for each in figures]
-        if all(value is not None and not _missing(value) for value in values):
-            basis, groups = row[f"advantage_basis[{name}]"], int(row["attack_groups"])
-            found.append(best_attacker.Attacked(*map(float, values), basis, groups))  # type: ignore[arg-type]
+        if _given(row, f"advantage[{name}]"):
+            advantage, lower, upper, baseline = (
+                float(row[f"{each}[{name}]"])
+                for each in ("advantage", "advantage_lower", "advantage_upper", "attack_baseline")
+            )
+            basis, groups = str(row[f"advantage_basis[{name}]"]), int(row["attack_groups"])
+            found.append(best_attacker.Attacked(advantage, lower, upper, baseline, basis, groups))
     return found
 
 
@@ -213,6 +215,11 @@ def _mean(values: Mapping[int, float]) -> float:
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _given(row: Mapping[str, Any], name: str) -> bool:
+    value = row.get(name)
+    return value is not None and not _missing(value)
 
 
 def _missing(value: Any) -> bool:
