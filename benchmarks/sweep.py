@@ -53,9 +53,10 @@ def main(
     for done, name in enumerate(each for each in CASES if each in cases):
         if progress is not None:
             progress(name, done, len(cases))
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "grid.toml").write_text(_grid(runs // _SETTINGS))
-            rows += [{"digits": _digits, "killed": _killed}[name](runs, Path(folder)) for _ in range(repeat)]
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as folder:  # a sweep keeps the runs that its folder has
+                (Path(folder) / "grid.toml").write_text(_grid(runs // _SETTINGS))
+                rows.append({"digits": _digits, "killed": _killed}[name](runs, Path(folder)))
     return {"machine": measure.machine(), "rows": rows}
 
 

@@ -24,7 +24,7 @@ from p2p_sim.learning import data_split, data_warnings
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
 from p2p_sim.rundir.comparison_files import PICTURE, REPORT, RUNS, TABLE, TABLE_CSV, WHOLE
-from p2p_sim.sweep import regrown, sweeping
+from p2p_sim.sweep import sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
@@ -106,35 +106,18 @@ class _Work:
 
     def swept(self, fit: Sequence[Calibrated]) -> Swept:
         """Run all that fit, over all seeds."""
-        plan = runs.planned(self.question, self.people, fit, self.question.seeds, attacked=True)
-        return self._sweep(plan, RUNS, _RUNNING if self.question.picture else _PICTURING)
+        until = self._until(_RUNNING if self.question.picture else _PICTURING)
+        return self._runner.made([(fit, self.question.seeds)], True, self.place / RUNS, until)
 
     def pictured(self, those: Sequence[Calibrated], further: Sequence[Calibrated]) -> Swept:
         """Run what is calibrated to other epsilons of one seed, and some ``further`` of all seeds."""
-        seeds = self.question.seeds
-        plan = runs.planned(self.question, self.people, those, seeds[: runs.PICTURED], attacked=False)
-        plan += runs.planned(self.question, self.people, further, seeds[runs.PICTURED :], attacked=False)
-        return self._sweep(plan, PICTURE, _PICTURING)
+        first, others = self.question.seeds[: runs.PICTURED], self.question.seeds[runs.PICTURED :]
+        series = [(those, first), (further, others)]
+        return self._runner.made(series, False, self.place / PICTURE, self._until(_PICTURING))
 
-    def _sweep(self, plan: runs.Plan, name: str, part: float) -> Swept:
-        """Make a sweep, and return of each calibration its runs; it may have grown, as there was no time for all."""
-        every = list({id(each): each for each in plan.of}.values())
-        if not every:
-            return []
-        place = self.place / name
-        regrown.keep_common(place, plan.grid)
-        swept = sweeping.made(
-            plan.grid,
-            out=place,
-            workers=self.workers,
-            address=self.address,
-            tell=self.tell,
-            until=self._until(part),
-        )
-        rows: dict[int, list[Any]] = {id(each): [] for each in every}
-        for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
-            rows[id(each)].append(row)
-        return [(each, table.Trials(rows[id(each)])) for each in every]
+    @property
+    def _runner(self) -> runs.Runner:
+        return runs.Runner(self.question, self.people, self.workers, self.address, self.tell)
 
     def _until(self, part: float) -> float | None:
         return None if self.budget is None else self.begin + part * self.budget
@@ -171,13 +154,13 @@ def _result(
     question, people, promises = work.question, work.people, work.question.promises
     target = [each for each in calibrated if each.job.scale == 1]
     trials = {id(each): those for each, those in swept}
-    none, same = table.Trials([]), people.data is not None
+    none, same = table.Trials([], 0), people.data is not None
     rows = [table.row_of(each, trials.get(id(each), none), promises, same_users=same) for each in target]
     rows = pareto_front.marked(rows, promises)
     pictured, rungs = _pictured(work, calibrated, rows) if question.picture else ([], None)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
     chosen = recommendation.recommended(
-        rows, utilities, target, promises, [*remarks, *_cut_short(question, swept)],
+        rows, utilities, target, promises, [*remarks, *_cut_short(question, swept), *_among_fewer(people, swept)],
         same_users=same, rungs=rungs,
     )  # fmt: skip
     rows.sort(key=_order)
@@ -244,10 +227,10 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
             "choosing by the true labels, as here, costs privacy that no figure includes: where that matters, compare "
             "on public or synthetic people like these"
         )
-    if people.sampled:
+    if people.users > runs.MOST_USERS:
         found.append(
-            f"utility, attack and costs are of runs among {people.sampled:,} of the {people.users:,} users; what views "
-            "learn is of all"
+            f"utility, attack and costs are of runs among {runs.MOST_USERS:,} of the {people.users:,} users; what "
+            "views learn is of all"
         )
     if people.features == 0:
         found.append(
@@ -287,6 +270,22 @@ def _cut_short(question: Question, swept: Sequence[tuple[Calibrated, table.Trial
         if 0 < len(trials.made) < len(question.seeds)
     ]
     return [f"of {len(question.seeds)} seeds there was time for fewer: {', '.join(few)}"] if few else []
+
+
+def _among_fewer(people: People, swept: Sequence[tuple[Calibrated, table.Trials]]) -> list[str]:
+    """Return which protocols were run among fewer users than the others."""
+    names = [
+        each.job.candidate.name
+        for each, trials in swept
+        if trials.made and trials.among < min(people.users, runs.MOST_USERS)
+    ]
+    if not names:
+        return []
+    return [
+        f"among so many users as the others, {' and '.join(names)} cannot be simulated here: what the table has of "
+        f"{'them' if len(names) > 1 else 'it'}, but for what views learn, is of runs among {runs.FEWER_USERS:,}, and "
+        "more users would make a better model"
+    ]
 
 
 def _examples(question: Question, data: Dataset, first: candidates.Candidate) -> data_split.Examples:

@@ -22,9 +22,6 @@ from p2p_sim.sweep.settings import reading_of
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
 
-MOST_USERS = 100_000
-"""Users of the runs: among more, they are a sample.  What views learn is always of all."""
-
 SEEDS = 5
 _OF_USERS = sweep_settings.USERS | sweep_settings.USERS_LISTS
 PEOPLE = sweep_settings.DATA | sweep_settings.DATA_LISTS | _OF_USERS | {"model": str}
@@ -70,17 +67,29 @@ class Question:
 
 @dataclass(frozen=True)
 class People:
-    """Who there is: their ``labels``, ``features`` and number of ``users``, and settings of the runs ``among`` them.
+    """Who there is: their ``labels``, ``features`` and number of ``users``.
 
-    ``sampled``: among how many of them the runs are; 0: among all.  ``data``: their examples; None of synthetic users.
+    ``asked``: the settings that say who they are.  ``data``: their examples; None of synthetic users.
     """
 
     labels: LabelKind
     features: int
     users: int
-    among: Mapping[str, Any]
-    sampled: int
+    asked: Mapping[str, Any]
     data: Dataset | None = None
+
+    def among(self, most: int) -> dict[str, Any]:
+        """Return the settings of runs among all of them, or among a sample of ``most`` where they are more."""
+        found = dict(self.asked)
+        if self.users <= most:
+            return found
+        if self.data is None:
+            return found | {"users": most}
+        found["test"] = 1 - most / len(self.data.y)
+        if self.data.cluster is None:
+            clusters = self.asked.get("clusters", user_clusters.default_count(self.users))
+            found["clusters"] = max(1, round(clusters * most / self.users))  # as large as they are among all
+        return found
 
 
 def check_people(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,13 +169,7 @@ def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Pe
         if own_test and data.test is not None
         else round(len(data.y) * (1 - asked.get("test", data_split.TEST_SHARE)))
     )
-    if users <= MOST_USERS:
-        return People(labels, features, users, {}, 0, data)
-    among: dict[str, Any] = {"test": 1 - MOST_USERS / len(data.y)}
-    if data.cluster is None:
-        clusters = asked.get("clusters", user_clusters.default_count(users))
-        among["clusters"] = max(1, round(clusters * MOST_USERS / users))  # as large as they are among all
-    return People(labels, features, users, among, MOST_USERS, data)
+    return People(labels, features, users, asked, data)
 
 
 def _synthetic(asked: Mapping[str, Any]) -> People:
@@ -174,9 +177,7 @@ def _synthetic(asked: Mapping[str, Any]) -> People:
     count = 2 if shares is None else len(shares)
     shares_of(max(count, 2), shares, asked.get("share"))  # refused before anything is calibrated
     labels = LabelKind(BINARY if count == 2 else CLASSES, "y", count)
-    users = asked["users"]
-    among = {"users": MOST_USERS} if users > MOST_USERS else {}
-    return People(labels, asked.get("features", 0), users, among, MOST_USERS if among else 0)
+    return People(labels, asked.get("features", 0), asked["users"], asked)
 
 
 def _read(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Dataset:

@@ -49,14 +49,20 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trials:
-    """Runs of one protocol: rows of the sweep's table, in the order of its seeds."""
+    """Runs of one protocol: rows of the sweep's table, in the order of its seeds; ``among``: users of a run."""
 
     rows: Sequence[Mapping[str, Any]]
+    among: int
 
     @property
     def made(self) -> list[Mapping[str, Any]]:
         """Those that were made."""
         return [row for row in self.rows if row["status"] == MADE]
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether no run could be made, which is not for want of time."""
+        return {row["status"] for row in self.rows} == {FAILED}
 
     @property
     def metric(self) -> str:
@@ -96,6 +102,7 @@ def row_of(each: Calibrated, trials: Trials, promises: Promises, *, same_users: 
         assert each.fitted is not None
         found |= {"parameter": own.vary or "", "value": each.fitted.value, "bound_by": each.fitted.bound_by}
         found |= _privacy(each, promises)
+        found["run_users"] = trials.among if trials.made else None
         found |= _utility(trials)
         found |= _attack(trials, same_users)
         found |= {

@@ -13,14 +13,17 @@ import pytest
 import p2p_sim
 from p2p_sim import catalogue, privacy
 from p2p_sim.cli import program
-from p2p_sim.comparison import comparing
+from p2p_sim.comparison import comparing, runs
 from p2p_sim.comparison.result import Comparison
+from p2p_sim.comparison.table import FRONT
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning import users_of_run
 from p2p_sim.protocol_parameters import complete, parameters
 from p2p_sim.rundir import comparison_files
 from p2p_sim.sweep import folder
 from p2p_sim.sweep.budget import Timed
+from p2p_sim.sweep.memory import Need
+from p2p_sim.sweep.table import FAILED
 from tests.comparison.conftest import PEOPLE
 
 Compared = Callable[..., Comparison]
@@ -291,12 +294,35 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
 
 
 def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
-    from p2p_sim.comparison import question
-
-    monkeypatch.setattr(question, "MOST_USERS", 120)
+    monkeypatch.setattr(runs, "MOST_USERS", 120)
     found = compared(protocols=["randomized-response"], **PEOPLE)
     assert found.users == 240
+    assert set(found.table["run_users"]) == {120}
     assert any("120 of the 240 users" in each for each in found.recommendation.doubts)
+
+
+def test_a_protocol_that_many_cannot_be_simulated_for_runs_among_fewer(
+    compared: Compared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "FEWER_USERS", 120)
+    monkeypatch.setattr("protocols.secure_aggregation.MOST_SHARES", 16 * 15 * 9)  # of nine bags of 16
+    found = compared(protocols=["secure-aggregation", "randomized-response"])
+    among = found.table.set_index("protocol")["run_users"]
+    assert dict(among) == {"secure-aggregation": 120, "randomized-response": 240}
+    doubt = next(each for each in found.recommendation.doubts if "cannot be simulated" in each)
+    assert "secure-aggregation" in doubt
+    assert "among 120, and more users" in doubt
+    assert "randomized-response" not in doubt
+
+
+def test_what_memory_cannot_hold_fails_alone(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = iter([1 << 40, 0])
+    monkeypatch.setattr(runs, "need_of", lambda *_: Need(next(needs), 0))
+    found = compared(seeds=1, protocols=["peer-to-peer", "randomized-response"])
+    status, why = (found.table.set_index("protocol")[name] for name in ("status", "why"))
+    (failed,) = status[status == FAILED].index
+    assert "a run among 240 users needs 1.1 TB of memory, and this machine has " in why[failed]
+    assert set(status) == {FAILED, FRONT}
 
 
 def test_protocols_left_out_for_one_reason_share_a_line(compared: Compared) -> None:
