@@ -245,6 +245,6 @@ def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
 
 
 _WHY_BASELINES = (
-    "it differs as guesses are by P(label | features), which is estimated from other users, and where a protocol mixes "
-    "messages, from people outside the run, whose labels are in no message"
+    "it differs where users meet in clusters, as everybody knows who is in which and may guess by their shares of "
+    "labels, and where runs are among other users"
 )

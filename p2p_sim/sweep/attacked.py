@@ -11,6 +11,7 @@ from p2p_sim.core.message import USER
 
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
+    from p2p_sim.leakage.estimates import Estimates
     from p2p_sim.run import Run
 
 ETA = "model"
@@ -21,7 +22,9 @@ CONFIDENCE = 0.95
 """Of an advantage's interval, unless a sweep says otherwise."""
 
 
-def attack_on(run: Run, held_out: Population | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+def attack_on(
+    run: Run, held_out: Population | None, settings: Mapping[str, Any], estimates: Estimates
+) -> dict[str, Any]:
     """Return the figures of every attacker of a view; ``settings``: with ``attack``, the view, and perhaps ``eta`` and
     ``attack_confidence``.
 
@@ -36,7 +39,10 @@ def attack_on(run: Run, held_out: Population | None, settings: Mapping[str, Any]
     confidence = settings.get("attack_confidence", CONFIDENCE)
     found: dict[str, Any] = {"attack": view, "eta": eta}
     try:
-        done = attack(run, view, eta=eta, held_out=held_out, confidence=confidence, progress=False)
+        done = attack(
+            run, view, eta=eta, held_out=held_out, confidence=confidence, estimates=estimates, bounded=False,
+            progress=False,
+        )  # fmt: skip
     except InputError as error:
         return found | {"attack_why": str(error)}
     for row in done.rows:
