@@ -14,7 +14,7 @@ from p2p_sim.catalogue import class_name
 from p2p_sim.comparison import calibration_worker
 from p2p_sim.comparison.candidates import Candidate
 from p2p_sim.comparison.fit_to_promises import Fitted
-from p2p_sim.comparison.promises import Promises
+from p2p_sim.comparison.promises import Promise, Promises
 from p2p_sim.comparison.question import Question
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.engine import Progress
@@ -51,9 +51,16 @@ class Job:
         }  # fmt: skip
         if own.vary is not None:
             run["promise"] = {"vary": own.vary, "between": [own.start], "view": "", "epsilon": 0.0}
-        promised = [[each.view.text, each.view.users, each.epsilon] for each in self.promises.every]
-        asked = {"run": run, "vary": own.vary, "promises": promised, "delta": self.promises.delta}
-        return json.dumps({**asked, "pilot": self.scale == 1}, sort_keys=True)
+        first = self.scale == 1
+        asked = {
+            "run": run, "vary": own.vary, "promises": _asked(self.promises.every), "delta": self.promises.delta,
+            "beside": None if first else _asked(question.promises.constraints), "pilot": first,
+        }  # fmt: skip
+        return json.dumps(asked, sort_keys=True)
+
+
+def _asked(promises: Sequence[Promise]) -> list[list[Any]]:
+    return [[each.view.text, each.view.users, each.epsilon] for each in promises]
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,11 @@ def fitted(
     promises: Sequence[RowPromise],
     delta: float,
     people: Population,
+    beside: Sequence[RowPromise] | None = None,
 ) -> Fitted:
     """Find the most useful value of ``vary`` that keeps every promise among some users, the target first.
+
+    ``beside``: whose figures are looked up, too; None: all views of the privacy table.
 
     Raises InputError for a view without a law, and for a protocol that cannot have these users.
 
@@ -90,7 +93,7 @@ def fitted(
     """
     target, delta = promises[0], float(delta)
     if vary is None:
-        return _as_it_is(kind(**fixed), promises, delta, people)
+        return _as_it_is(kind(**fixed), promises, delta, people, beside)
     try:
         values = {target.key: _solved(kind, fixed, vary, target, delta, people)}
     except UnreachableError as error:
@@ -108,21 +111,25 @@ def fitted(
     for key, value in values.items():
         protocol = kind(**fixed, **{vary: value})
         if not _broken(protocol, promises, delta, people):
-            return Fitted(value, key, figures_of(protocol, promises, delta, people))
+            return Fitted(value, key, figures_of(protocol, promises, delta, people, beside))
     return Fitted(None, "", {}, f"no {vary} was found that keeps all promises", relax)
 
 
 def figures_of(
-    protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population
+    protocol: Protocol,
+    promises: Sequence[RowPromise],
+    delta: float,
+    people: Population,
+    beside: Sequence[RowPromise] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return what the views that are named, and the quick ones of the privacy table, learn; by their keys."""
+    """Return what the views learn that are named, and those ``beside``, or all of the privacy table; by their keys."""
     request = AccountRequest(protocol, delta, population=people)
-    named = {each.key: each.row for each in promises}
+    named = {each.key: each.row for each in (*promises, *(beside or ()))}
     found: dict[str, dict[str, Any]] = {}
     for key, row in named.items():
         found[key] = _nobody() if row is None else _figure(request, row, delta)
-    for row in rows(protocol):
-        if row.key not in found and not row.slow:
+    for row in rows(protocol) if beside is None else ():
+        if row.key not in found:
             found[row.key] = _figure(request, row, delta)
     return found
 
@@ -169,11 +176,17 @@ def _broken(
     return found
 
 
-def _as_it_is(protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population) -> Fitted:
+def _as_it_is(
+    protocol: Protocol,
+    promises: Sequence[RowPromise],
+    delta: float,
+    people: Population,
+    beside: Sequence[RowPromise] | None,
+) -> Fitted:
     """Return what a protocol without a parameter to calibrate gives."""
     broken = _broken(protocol, promises, delta, people)
     if not broken:
-        return Fitted(None, "", figures_of(protocol, promises, delta, people))
+        return Fitted(None, "", figures_of(protocol, promises, delta, people, beside))
     told = ", ".join(
         f"{each.key} learns {epsilon:.4g}, more than {each.epsilon:g}" for each, epsilon in broken
     )

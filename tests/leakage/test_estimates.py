@@ -1,4 +1,4 @@
-"""What is estimated of P(y | x) is estimated once for the same people, and the baseline is the same for all protocols."""
+"""What is estimated of P(y | x) is estimated once for the same people; the baseline is the same for all protocols."""
 
 from __future__ import annotations
 
