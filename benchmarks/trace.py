@@ -25,7 +25,7 @@ from benchmarks.measure import Timed
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.render.web.answers import Answers
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.rundir import manifest, run_directory
 from p2p_sim.rundir.trace_writer import MESSAGES, Draft
 from p2p_sim.trace import stats
@@ -181,7 +181,7 @@ def _web(folder: Path, users: int, _repeat: int) -> list[Row]:
         path = path_of(folder, users, clusters)
 
         def first(path: Path = path) -> Answers:
-            page = Answers(path, VIEWERS)
+            page = Answers(path, VIEW_FUNCTIONS)
             page.answer("overview", {})
             page.answer("lanes", {})
             return page

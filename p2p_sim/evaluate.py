@@ -81,7 +81,7 @@ def evaluate(
     fewest test rows) of the model that was trained on what was "released", the "corrected" one, the one trained on the
     "true" labels and the "constant" predictor; where labels are numbers, ``rmse[WHICH]``, ``mae[WHICH]`` (both in the
     label's unit) and ``r2[WHICH]`` instead; ``utility``, which of these are best compared on these examples, see
-    ``learning.data_warnings.utility``; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``;
+    ``learning.data_warnings.utility_metric``; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``;
     ``trials``, 1, and ``standard_error`` (missing: of one trial there is none).  Raises InputError for bad input.
 
     *Source:* the run and the models of ``learn``; the figures of ``privacy.profile`` for these users.

@@ -21,7 +21,7 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import Rows, Summary, counted
+from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.rundir import code_versions, parquet_columns
 from p2p_sim.rundir.population_file import some
 from p2p_sim.rundir.run_record import RunRecord

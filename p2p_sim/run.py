@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim import backends, costing
+from p2p_sim import backends, costing, result_picture
 from p2p_sim.backends.speeds import Log
 from p2p_sim.coalition import Coalition
-from p2p_sim.core import seeds, summary_picture
+from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_flag
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
@@ -25,11 +25,11 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs
@@ -125,10 +125,10 @@ class Run(Summary):
     def picture(self) -> str:
         """Return bars of the bytes that travelled, by message kind."""
         kinds = self.by_kind()
-        return summary_picture.bars(
+        return result_picture.bars(
             "Bytes that travelled, by message kind",
             [
-                summary_picture.Bar(kind, count.nbytes, counted(count.nbytes, "byte"))
+                result_picture.Bar(kind, count.nbytes, counted(count.nbytes, "byte"))
                 for kind, count in kinds.items()
             ],
         )
@@ -298,7 +298,7 @@ def run(
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
     for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
     memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
-    or a function of (label, done, total).  ``log``: a function of (event, what is told of it), called when a phase
+    or a function of (label, done, total).  ``log``: a function of (event, details), called when a phase
     begins and a round ends.  Results depend on none of backend, blocks, shards, threads, progress, log.  Raises
     InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """

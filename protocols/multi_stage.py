@@ -101,15 +101,15 @@ class MultiStage(Protocol):
         yield self.report(cluster=me.cluster.codes, y=said, when=stage == 1)
         for number in range(2, self.stages + 1):
             yield self.ask(cluster=me.cluster.codes, when=stage == number)
-            told = yield self.prior.receive()
-            answers = PerMessage(self.answers(me, told), told.layout)
+            given = yield self.prior.receive()
+            answers = PerMessage(self.answers(me, given), given.layout)
             # whatever priors a learner hands out, nobody answers twice
-            yield self.report(cluster=me.cluster.codes, y=answers, when=(told.rank == 0) & (stage == number))
+            yield self.report(cluster=me.cluster.codes, y=answers, when=(given.rank == 0) & (stage == number))
 
-    def answers(self, me: Party, told: Inbox | None = None) -> Array:
-        """Draw what users say: under the uniform prior, or whoever was told one, once for each message, under that."""
-        if told is not None:
-            return self.response.answers_to(me, told, told.p)
+    def answers(self, me: Party, given: Inbox | None = None) -> Array:
+        """Draw what users say: under the uniform prior, or whoever was given one, once for each message, under that."""
+        if given is not None:
+            return self.response.answers_to(me, given, given.p)
         first = self.response.shared_prior()
         assert first is not None
         order, m = self.response.reportable(first[None])
@@ -128,8 +128,8 @@ class MultiStage(Protocol):
         for _ in range(1, self.stages):
             beliefs.learn(reports.cluster.data, reports.y.data)
             asks = yield self.ask.receive()
-            told = beliefs.travelling(asks.cluster.data)
-            yield self.prior.reply(asks, p=PerMessage(told, asks.layout, fixed=PROBABILITY))
+            priors = beliefs.travelling(asks.cluster.data)
+            yield self.prior.reply(asks, p=PerMessage(priors, asks.layout, fixed=PROBABILITY))
             reports = yield self.report.receive()
             parts.append(reports.columns())
         stage = np.repeat(np.arange(1, self.stages + 1, dtype=np.uint8), [len(part["y"]) for part in parts])
@@ -148,17 +148,17 @@ class Beliefs:
     response: PriorResponse
     shares: Array = field(init=False)
     weight: Array = field(default_factory=lambda: np.zeros(0))
-    told_yet: bool = False
+    sent_yet: bool = False
 
     def __post_init__(self) -> None:
         self.shares = np.zeros((0, self.response.labels))
 
     def learn(self, cluster: Array, y: Array) -> None:
-        """Take in the reports of a stage, made under the priors that were told: whose cluster, and which label."""
+        """Take in the reports of a stage, made under the priors that were sent: whose cluster, and which label."""
         k = self.response.labels
         self._make_room(cluster)
         clusters = len(self.weight)
-        prior = self.table()[:-1] if self.told_yet else np.full((clusters, k), 1 / k)
+        prior = self.table()[:-1] if self.sent_yet else np.full((clusters, k), 1 / k)
         counts: Array = np.zeros(clusters * k)
         step = max(AT_ONCE, clusters * k)
         for low in range(0, len(y), step):
@@ -192,16 +192,16 @@ class Beliefs:
         found = np.where(among, (share - expected) / np.where(gap > 0, gap, 1.0), prior)
         return found, np.where(tells, reports, 0.0)
 
-    def told(self, cluster: Array) -> Array:
+    def as_read(self, cluster: Array) -> Array:
         """Return the priors of clusters as users read them, shape (n, k)."""
         return np.asarray(PROBABILITY.decoded(self.travelling(cluster)))
 
     def travelling(self, cluster: Array) -> Array:
         """Return the priors of clusters as they travel, shape (n, k), which is not to be changed."""
-        self.told_yet = True
-        told = np.take(self._multiples(), cluster, axis=0, mode="clip")
-        told.setflags(write=False)  # so that sending it needs no copy
-        return np.asarray(told)
+        self.sent_yet = True
+        priors = np.take(self._multiples(), cluster, axis=0, mode="clip")
+        priors.setflags(write=False)  # so that sending it needs no copy
+        return np.asarray(priors)
 
     def table(self) -> Array:
         """Return the prior of each cluster as users read it; the last row is for clusters beyond."""

@@ -12,7 +12,7 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import ROOT, tree_cpu
+from benchmarks.measure import ROOT, held, tree, tree_cpu
 from benchmarks.sidebyside import outcomes
 
 LOCKS = Path(__file__).parent / "locks"
@@ -123,42 +123,17 @@ def _watch(process: subprocess.Popen[bytes], seconds: float, memory: int) -> int
     """
     peak, began = 0, time.monotonic()
     while process.poll() is None:
-        held = sum(map(_held, _tree(process.pid)))
-        peak = max(peak, held)
+        now = sum(map(held, tree(process.pid)))
+        peak = max(peak, now)
         wall = time.monotonic() - began
         if tree_cpu(process.pid) > seconds:
             raise Failed(f"over {seconds:g} CPU s")
         if wall > IDLE * seconds:
             raise Failed(f"over {IDLE * seconds:g} s by the clock")
-        if held > memory:
+        if now > memory:
             raise Failed(f"over {memory / 2**30:.0f} GiB")
         time.sleep(min(0.05 + wall / 20, 1.0))
     return peak
-
-
-def _tree(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:  # it has ended meanwhile
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
-    found, queue = [], [root]
-    while queue:
-        found.append(pid := queue.pop())
-        queue += children.get(pid, [])
-    return found
-
-
-def _held(pid: int) -> int:
-    """Return the bytes of a process, of shared ones its part."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return 1024 * next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
 def _free() -> int:
@@ -169,7 +144,7 @@ def _free() -> int:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End what is left of a program, with all that it started."""
-    for pid in _tree(process.pid)[::-1] if process.poll() is None else []:
+    for pid in tree(process.pid)[::-1] if process.poll() is None else []:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -26,7 +26,7 @@ class Target(typing.Protocol):
     def check(self) -> None:
         """Raise InputError if this process cannot write there."""
 
-    def again(self) -> None:
+    def start_over(self) -> None:
         """Remove what a run has written that begins again."""
 
     def put(self, role: str, site: int | None, columns: Mapping[str, Array]) -> None:

@@ -20,14 +20,14 @@ _LOOK_SECONDS = 1.0
 
 
 class Answering(Protocol):
-    """What makes calls."""
+    """A worker: takes calls as text and returns their results as text."""
 
     def answer(self, text: str) -> str:
-        """Make one."""
+        """Make a call; return its result."""
 
 
 class _Host:
-    """The class of the actors.
+    """What runs in each actor: it answers calls, or says why not.
 
     ``own``: where the user's own modules are found; ``code``: that of the driver; ``worker``: makes what answers.
     """

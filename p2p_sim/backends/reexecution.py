@@ -57,7 +57,7 @@ def until_whole(
             settings.announce("starting again")
             for written in (settings.trace.target, settings.outputs):
                 if written is not None:
-                    written.again()
+                    written.start_over()
     raise RunLostError(f"{lost}.  This was the last of {REPEATS} repeats.  {AGAIN}")
 
 

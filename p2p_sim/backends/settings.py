@@ -33,7 +33,7 @@ class Settings:
 
     ``address``: see ``address_of``, which it is where none is given and Ray is used.
     ``outputs``: where shards put their outputs if they also make their users; None: they are returned.
-    ``log``: is told of what happens.
+    ``log``: called with each event, see ``speeds.Log``.
 
     Raises InputError for a value that is not allowed, and for settings that contradict each other.
     """

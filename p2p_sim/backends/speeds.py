@@ -12,7 +12,7 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.site import SiteReport
 
 Log = Callable[[str, Mapping[str, Any]], None]
-"""Called with the name of an event and what is to be told of it, JSON values."""
+"""Called with the name of an event and its details, JSON values."""
 
 
 @dataclass
@@ -58,13 +58,13 @@ class Speeds:
             self.metrics(role, fresh, seconds)
         if self.log is not None:
             times = sorted(report.seconds for report in reports)
-            told = {
+            details = {
                 "role": role, "round": number, "seconds": seconds, "users": users, "messages": fresh,
                 "users_per_second": users / seconds, "messages_per_second": fresh / seconds,
                 "sites": len(reports), "slowest": name, "slowest_seconds": longest,
                 "median_seconds": times[len(times) // 2],
             }  # fmt: skip
-            self.log("round", told)
+            self.log("round", details)
 
 
 def rate(number: float) -> str:

@@ -165,17 +165,21 @@ class AttackCommand(TableOptions):
         """Run or read, attack, print and write; returns 1 if an attack does better than allowed."""
         from p2p_sim.cli import parameters
         from p2p_sim.progress import Progress
-        from p2p_sim.report import attack_table, users_at_risk
+        from p2p_sim.report import attack_table, per_user_certainty
         from p2p_sim.report.kept_file import ATTACKS
 
         as_json = wants_json(self.json, self.format)
         if self.run is None:
-            parameters.parse(*parameters.resolve(self.words), "attack")  # a mistyped option is told of first
+            parameters.parse(*parameters.resolve(self.words), "attack")  # a mistyped option is reported first
         self._check()
-        table = None if self.per_user is None else users_at_risk.check(
-            self.per_user, "--per-user", users_at_risk.TABLES
+        table = None if self.per_user is None else per_user_certainty.check(
+            self.per_user, "--per-user", per_user_certainty.TABLES
         )  # fmt: skip
-        drawn = None if self.plot is None else users_at_risk.check(self.plot, "--plot", users_at_risk.PLOTS)
+        drawn = (
+            None
+            if self.plot is None
+            else per_user_certainty.check(self.plot, "--plot", per_user_certainty.PLOTS)
+        )
         with Progress() as progress, terminal.stdout_to_stderr():
             run, held_out, document = self._saved(progress) if self.run is not None else self._fresh(progress)
             try:
@@ -185,11 +189,11 @@ class AttackCommand(TableOptions):
             kept = attack_table.kept_counts(document["views"])
             if drawn is not None:
                 _some(kept, "--plot")
-                users_at_risk.write_plot(drawn, users_at_risk.plot("users-at-risk", kept))
+                per_user_certainty.write_plot(drawn, per_user_certainty.plot("users-at-risk", kept))
             if table is not None:
                 people = {name: each.per_user for name, each in found.items() if each.per_user is not None}
                 _some(people, "--per-user")
-                users_at_risk.write_table(table, people)
+                per_user_certainty.write_table(table, people)
         sys.stdout.write(terminal.as_json(document) if as_json else attack_table.as_text(document))
         if self.run is not None:
             place = ATTACKS.add(Path(self.run), run, document)

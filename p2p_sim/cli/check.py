@@ -52,7 +52,7 @@ class CheckCommand:
 def quickly(protocol: Protocol) -> str:
     """Check a protocol that is not shipped in a small world; raises ProtocolError for a result that differs.
 
-    Returns why it could not be checked, to be told once the work succeeded: if that fails too, it says why itself.
+    Returns why it could not be checked, to be said once the work has succeeded: if that fails too, it says why itself.
     """
     from p2p_sim.check import quick
 

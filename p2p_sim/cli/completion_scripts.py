@@ -143,8 +143,8 @@ def _offers(words: Iterable[str]) -> str:
 
 
 def _line(condition: str, what: str, help: str = "") -> str:
-    told = f" -d {_quoted(help)}" if help else ""
-    return f"complete -c p2p-sim -n {_quoted(condition)} {what}{told}"
+    description = f" -d {_quoted(help)}" if help else ""
+    return f"complete -c p2p-sim -n {_quoted(condition)} {what}{description}"
 
 
 def _quoted(text: str) -> str:

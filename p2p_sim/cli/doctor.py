@@ -80,9 +80,9 @@ def _as_text(findings: Sequence[Finding], problems: int) -> str:
     head, *lines = terminal.table(("", "", "found"), rows).split("\n")
     found = [part for line in lines for part in terminal.folded(line, head.index("found"))]
     advice = [f"{each.what}: {terminal.visible(each.advice)}" for each in findings if each.advice]
-    told = [part for line in advice for part in terminal.folded(line, 2)]
+    advice_lines = [part for line in advice for part in terminal.folded(line, 2)]
     ending = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "no problem"
-    return "\n".join([head, *found, *(["", *told] if told else []), "", ending]) + "\n"
+    return "\n".join([head, *found, *(["", *advice_lines] if advice_lines else []), "", ending]) + "\n"
 
 
 def _packages() -> Iterator[Finding]:
@@ -134,7 +134,7 @@ def _packages() -> Iterator[Finding]:
 def _own_version() -> str:
     try:
         return f"{metadata.version('p2p-sim')}, "
-    except metadata.PackageNotFoundError:  # told below
+    except metadata.PackageNotFoundError:  # reported below
         return ""
 
 

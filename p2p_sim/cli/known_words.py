@@ -53,12 +53,12 @@ def places() -> list[Place]:
     """Return every verb that is loaded, and before verbs of its own the verb that has them."""
     found = []
     for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
-        told = " ".join((command.help or "").partition("\n\n")[0].split())
+        help_text = " ".join((command.help or "").partition("\n\n")[0].split())
         own = getattr(command, "commands", None)
         if own is None:
-            found.append(_place(name, told, command))
+            found.append(_place(name, help_text, command))
             continue
-        found.append(Place(name, told, takes=Taken(tuple(own))))
+        found.append(Place(name, help_text, takes=Taken(tuple(own))))
         found += [_place(f"{name} {each}", _sentence(sub.help), sub) for each, sub in own.items()]
     return found
 
@@ -77,7 +77,7 @@ def protocols() -> dict[str, tuple[Option, ...]]:
     }
 
 
-def _place(name: str, told: str, command: Any) -> Place:
+def _place(name: str, help_text: str, command: Any) -> Place:
     named = _named()
     options, takes = list[Option](), Taken()
     for each in command.params:
@@ -90,7 +90,7 @@ def _place(name: str, told: str, command: Any) -> Place:
             value = None if each.is_flag else _taken(shown, named.get(long))
             options.append(Option(long, _sentence(each.help), value))
     options.append(Option("--help", "Show this message and exit.", None))
-    return Place(name, told, tuple(options), takes)
+    return Place(name, help_text, tuple(options), takes)
 
 
 def _taken(metavar: str, words: Sequence[str] | None) -> Taken:

@@ -92,10 +92,10 @@ class LeakageCommand(TableOptions):
         as_json = wants_json(self.json, self.format)
         smoothness, taus, orders = self._check()
         with Progress() as progress, terminal.stdout_to_stderr():
-            told = self._document(smoothness, taus, orders, progress)
+            document = self._document(smoothness, taus, orders, progress)
             if self.out is not None:
-                self._draw(told)
-        sys.stdout.write(terminal.as_json(told) if as_json else loss_table.as_text(told))
+                self._draw(document)
+        sys.stdout.write(terminal.as_json(document) if as_json else loss_table.as_text(document))
         return 0
 
     def _check(self) -> tuple[Smoothness, list[float], list[float]]:
@@ -146,7 +146,7 @@ class LeakageCommand(TableOptions):
         if flip is None:
             assert tuning is not None  # one of the two is asked for
             flip = tuning["flip"]
-        told = (
+        document = (
             about
             | loss_table.basis(found)
             | loss_table.document(found, flip, taus)
@@ -157,7 +157,7 @@ class LeakageCommand(TableOptions):
                 "renyi": [loss_table.divergence(each, flip) for each in features],
             }
         )
-        return told | {"sentences": loss_table.sentences(told)}
+        return document | {"sentences": loss_table.sentences(document)}
 
     def _estimated(
         self, smoothness: Smoothness, orders: list[float], progress: Any
@@ -177,7 +177,7 @@ class LeakageCommand(TableOptions):
             x, y = x[~data.test], y[~data.test]
             notes.append(f"{int(data.test.sum()):,} rows of the set's own test part are left out.")
         if data.ids:
-            notes.append(eta.told_ids(data.ids))
+            notes.append(eta.note_on_ids(data.ids))
         k = min(max(50, len(y) // 200), 1000, max(1, len(y) - 1)) if self.k is None else self.k
         about = {
             "data": data.name, "source": data.source, "label": data.label, "positive": data.positive,
@@ -208,10 +208,10 @@ class LeakageCommand(TableOptions):
             )
         return {"at_most": self.at_most, "above": self.above, "flip": flip.upper, "estimate": flip.estimate}
 
-    def _draw(self, told: dict[str, Any]) -> None:
+    def _draw(self, document: dict[str, Any]) -> None:
         from p2p_sim.report import loss_plot
 
         assert self.out is not None
         place = output_files.check(self.out)
-        plot = loss_plot.above(told)
+        plot = loss_plot.above(document)
         output_files.write(place, plot.png() if place.suffix.lower() == ".png" else plot.svg())

@@ -23,10 +23,10 @@ def check(command: RunCommand) -> None:
                     f"{option(name)} needs --population with --model, which is missing: leave it out"
                 )
         return
-    from p2p_sim.learning.training import passes
+    from p2p_sim.learning.training import models_in_batches
 
     with terminal.stdout_to_stderr():  # modules that are imported may print
-        passes.check(str(command.model))
+        models_in_batches.check(str(command.model))
     if command.test_population is None:
         raise InputError(
             "--model with --population needs --test-population PLACE, further rows that test it: give them, or "

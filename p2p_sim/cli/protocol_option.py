@@ -89,7 +89,7 @@ def _classes(names: Iterable[str], paths: Iterable[str]) -> list[type[Protocol]]
 
 
 def _runs(path: Path) -> Iterator[LazyRun]:
-    """Yield the run at a path, or those in a folder of runs, of which a damaged one is told of when it is opened."""
+    """Yield the run at a path, or those in a folder of runs, of which a damaged one is reported when it is opened."""
     from p2p_sim.rundir.run_directory import LazyRun
     from p2p_sim.rundir.run_json import RUN
 

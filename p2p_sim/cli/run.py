@@ -216,7 +216,7 @@ class RunCommand(TableOptions):
             cut = InterruptedRun.at(self.resume)
             return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
-        split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
+        split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is shown once
         meant = self._main_job() if self._names_nothing() else self
         return replace(meant, seed=seed, split_seed=split, address=address_of(self))._work()
 
@@ -314,8 +314,8 @@ class RunCommand(TableOptions):
         run.timings["saving"] = time.perf_counter() - before
         if guessed is not None:
             ATTACKS.add(path, run, guessed)
-        told = {"folder": str(path), "users": run.users, "seconds": run.timings}
-        log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
+        details = {"folder": str(path), "users": run.users, "seconds": run.timings}
+        log("finished", details | {"messages": sum(each.messages for each in run.counts.values())})
         return path
 
     def _asked(self, protocol: Protocol) -> dict[str, Any]:

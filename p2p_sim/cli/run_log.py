@@ -23,7 +23,7 @@ class RunLog:
     path: str = ""
 
     def __call__(self, event: str, about: Mapping[str, Any]) -> None:
-        """Write one line: the time (UTC), the event, and what is to be told of it.
+        """Write one line: the time (UTC), the event, and its details.
 
         Raises StorageError where it cannot be written, such as on a full disk.
         """

@@ -277,9 +277,9 @@ class ServeCommand:
     def _serve(self) -> int:
         from p2p_sim.render.web.answers import Answers
         from p2p_sim.render.web.server import serving
-        from p2p_sim.report.view_summary import viewers
+        from p2p_sim.report.view_summary import view_functions
 
-        answers = Answers(Path(self.run), viewers(self.delta))
+        answers = Answers(Path(self.run), view_functions(self.delta))
         answers.check()
         with serving(answers, self.port) as server:
             print(server.url, flush=True)
@@ -295,14 +295,16 @@ class ServeCommand:
         from p2p_sim.progress import Progress
         from p2p_sim.render.web.messages import Place
         from p2p_sim.render.web.page import export
-        from p2p_sim.report.view_summary import viewers
+        from p2p_sim.report.view_summary import view_functions
         from p2p_sim.rundir.run_directory import LazyRun
 
         place = output_files.check(out, "--export", (".html", ".htm"))
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("computing all views", 0, 0)
             folder = Path(os.path.realpath(self.run))
-            page = export(LazyRun(folder), folder.name, viewers(self.delta), Place(self.cluster, self.user))
+            page = export(
+                LazyRun(folder), folder.name, view_functions(self.delta), Place(self.cluster, self.user)
+            )
         own_page = output_files.is_stdout(place)  # then the page is all that it holds
         output_files.write(place, page)
         print(out, file=sys.stderr if own_page else sys.stdout)

@@ -167,7 +167,7 @@ class ShowCommand:
 
 
 def _looked(place: str, doing: str, document: Callable[[RunRecord], dict[str, Any]]) -> dict[str, Any]:
-    """Return what is told of a run, with its name in front; ``doing``: what progress says meanwhile."""
+    """Return a document on a run, with its name in front; ``doing``: what progress says meanwhile."""
     from p2p_sim.progress import Progress
     from p2p_sim.rundir.run_directory import LazyRun
 

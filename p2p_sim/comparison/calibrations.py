@@ -22,8 +22,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.threads import cores
 from p2p_sim.rundir.run_directory import to_json
 from p2p_sim.sweep import folder
-from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
 from p2p_sim.sweep.processes import Processes, Workers
+from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
 
 _LIBRARIES = ("scipy", "scikit-learn")
 
@@ -125,9 +125,9 @@ def made(
     left = [index for index in range(len(asked)) if index not in kept.done]
     if left:
         wanted = min(len(left), workers or cores())
-        budget = None if until is None else Budget(until, wanted)
+        budget = None if until is None else TimeBudget(until, wanted)
         with _hands(address, wanted, len(left)) as hands:
-            _make(left, texts, [job.candidate.name for job in asked], Timed(hands, budget), kept, tell)
+            _make(left, texts, [job.candidate.name for job in asked], TimedWorkers(hands, budget), kept, tell)
     answers = [kept.answer(index) if index in kept.again else None for index in range(len(asked))]
     return [_calibrated(job, answer) for job, answer in zip(asked, answers, strict=True)]
 
@@ -144,7 +144,7 @@ def _make(
     left: Sequence[int],
     texts: Sequence[str],
     groups: Sequence[str],
-    timed: Timed,
+    timed: TimedWorkers,
     kept: folder.SweepFolder,
     tell: Progress,
 ) -> None:

@@ -77,7 +77,6 @@ def columns(found: Comparison) -> list[Column]:
         ),
         Column("attack", "how many labels more, in points, the best attacker guesses with messages", attack),
         Column("bytes", "that a user sends and receives", lambda row: row.get("bytes[a user]")),
-        Column("seconds", "simulated, over the network alone", lambda row: row.get("seconds[network]")),
     ]
 
 
@@ -91,6 +90,7 @@ def details(found: Comparison) -> list[Column]:
         Column("attacker", "the best one", lambda row: row.get("attacker") or "-"),
         Column("baseline", "labels guessed right without messages", baseline),
         Column("messages", "that a user sends and receives", lambda row: row.get("messages[a user]")),
+        Column("seconds", "simulated, over the network alone", lambda row: row.get("seconds[network]")),
         *(
             Column(f"ε {key}", f"what {key} learns of one label, in nats", partial(epsilon, key=key))
             for key in others

@@ -138,7 +138,7 @@ def _imported(top: str, folder: Path) -> set[str]:
             continue
         found.add(name)
         for file in _sources(spec):
-            with suppress(SyntaxError, ValueError):  # told when it is imported
+            with suppress(SyntaxError, ValueError):  # reported when it is imported
                 todo += _tops(ast.parse(file.read_bytes()))
     return found
 

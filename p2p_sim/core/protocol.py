@@ -27,7 +27,7 @@ class BagSums:
     """That clusters are cut into bags, of which a learner gets sums.
 
     ``size``: users a bag, as ``network.bags`` cuts them.  ``steps``: of a sum, a label.  ``least``: how many users of a
-    bag must stay for its sum to be told; 0: it is told whoever stays.
+    bag must stay for its sum to be released; 0: it is released whoever stays.
     """
 
     size: int

@@ -45,7 +45,7 @@ class Target(Protocol):
     def open(self, site: int) -> Sink:
         """Return what takes the messages of one site."""
 
-    def again(self) -> None:
+    def start_over(self) -> None:
         """Remove what the sites of a run have put there: they begin again."""
 
 

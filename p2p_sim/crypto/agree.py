@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.crypto.keys import SimulationKeys, private_key, public_key
-from p2p_sim.crypto.octets import KEY_BYTES, Octets, Some, as_keys, chunks, joined
+from p2p_sim.crypto.octets import KEY_BYTES, Octets, OneOrEach, as_keys, chunks, joined
 from p2p_sim.crypto.pool import spread
 
 SALT = b"p2p-sim agree 1"
@@ -25,7 +25,7 @@ def hkdf(secret: bytes, *, salt: bytes | None, info: bytes, length: int = KEY_BY
     return HKDF(hashes.SHA256(), length, salt, info).derive(secret)
 
 
-def agree(private: Some, public: Some, names: Sequence[str], context: bytes) -> dict[str, bytes]:
+def agree(private: OneOrEach, public: OneOrEach, names: Sequence[str], context: bytes) -> dict[str, bytes]:
     """Return the named keys (32 bytes each) of my private key and the other's public one, the same for both parties.
 
     ``context``: what the keys are for (``seal.context``).  Raises InputError for a key of small order or twice a name.
@@ -86,7 +86,7 @@ def _info(pair: bytes, name: str, context: bytes) -> bytes:
     return pair + len(label).to_bytes(4, "little") + label + context
 
 
-def _raw(what: str, key: Some) -> bytes:
+def _raw(what: str, key: OneOrEach) -> bytes:
     row = as_keys(what, key, 1)
     return row if isinstance(row, bytes) else row.tobytes()
 

@@ -34,7 +34,7 @@ STRANGER = "nobody of this run"
 class Envelopes:
     """Seals and opens at one site.
 
-    ``run_id``: what tells this run from others; ``workers``: processes, None is one a core.
+    ``run_id``: unique to this run; ``workers``: processes, None is one a core.
     """
 
     def __init__(self, run_id: str, seed: int, world: World, workers: int | None):
@@ -67,9 +67,9 @@ class Envelopes:
         return out
 
     def open(self, message: Message, batch: Batch, forgeries: Forgeries) -> tuple[Batch, Array, Array]:
-        """Return a batch one layer less; a mask of what opened; and the places of what also came as a copy, refused.
+        """Open one layer; return the batch, a mask of what opened, and the places of messages with a refused copy.
 
-        ``forgeries`` are carried out on the bytes; what is refused, is refused by them alone.
+        ``forgeries`` are first made on the bytes; decryption alone then decides what is refused.
         """
         if not len(batch):
             return batch, np.ones(0, np.bool_), np.zeros(0, np.int64)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 
 Octets = npt.NDArray[np.uint8]
-Some = bytes | Octets
+OneOrEach = bytes | Octets
 """One value for all rows, as bytes or a uint8 array (k,), or one for each, (n, k)."""
 
 Infos = bytes | Sequence[bytes]

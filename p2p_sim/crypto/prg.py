@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.random_words import Words
-from p2p_sim.crypto.octets import KEY_BYTES, Octets, Some, as_rows, chunks, joined
+from p2p_sim.crypto.octets import KEY_BYTES, Octets, OneOrEach, as_rows, chunks, joined
 from p2p_sim.crypto.pool import spread
 
 WORD_BITS = 64
@@ -22,7 +22,7 @@ def keystream(key: bytes, start: bytes, count: int) -> bytes:
 
 
 def masks(
-    keys: Some, length: int, *, bits: int = WORD_BITS, stream: int = 0, workers: int | None = None
+    keys: OneOrEach, length: int, *, bits: int = WORD_BITS, stream: int = 0, workers: int | None = None
 ) -> Words:
     """Return ``length`` uniform values in 0 .. 2^bits - 1 for each key (n, 32): uint64 (n, length).
 

@@ -18,8 +18,8 @@ from p2p_sim.crypto.keys import private_key, public_key
 from p2p_sim.crypto.octets import (
     Infos,
     Octets,
+    OneOrEach,
     OpenedRows,
-    Some,
     as_infos,
     as_keys,
     as_rows,
@@ -60,7 +60,7 @@ def _part(part: str | bytes | int) -> bytes:
     return kind + len(data).to_bytes(4, "little") + data
 
 
-def seal(public: Some, plaintext: bytes, info: bytes) -> bytes:
+def seal(public: OneOrEach, plaintext: bytes, info: bytes) -> bytes:
     """Seal one message for a public key (32 bytes): encapsulated key of 32 bytes, ciphertext, tag of 16.
 
     Raises InputError for a key that is no X25519 public key.
@@ -69,7 +69,7 @@ def seal(public: Some, plaintext: bytes, info: bytes) -> bytes:
     return _sealer(key if isinstance(key, bytes) else key.tobytes(), plaintext, info)
 
 
-def open(private: Some, ciphertext: bytes, info: bytes) -> bytes:
+def open(private: OneOrEach, ciphertext: bytes, info: bytes) -> bytes:
     """Open one message with a private key (32 bytes); raises SealError where it was not sealed for this."""
     key = as_keys("private", private, 1)
     plaintext = _opener(key if isinstance(key, bytes) else key.tobytes(), ciphertext, info)
@@ -81,7 +81,7 @@ def open(private: Some, ciphertext: bytes, info: bytes) -> bytes:
     return plaintext
 
 
-def seal_all(public: Some, rows: Octets, infos: Infos, *, workers: int | None = None) -> Octets:
+def seal_all(public: OneOrEach, rows: Octets, infos: Infos, *, workers: int | None = None) -> Octets:
     """Seal rows (n, k) for one public key, or for one a row (n, 32); returns (n, k + 48).
 
     ``infos``: one context for all, or n of them.  ``workers``: processes; the default is one a core.
@@ -91,7 +91,7 @@ def seal_all(public: Some, rows: Octets, infos: Infos, *, workers: int | None = 
     return spread(_seal_rows, keys, bound, rows, workers=workers)[0]
 
 
-def open_all(private: Some, rows: Octets, infos: Infos, *, workers: int | None = None) -> OpenedRows:
+def open_all(private: OneOrEach, rows: Octets, infos: Infos, *, workers: int | None = None) -> OpenedRows:
     """Open rows (n, k + 48) with one private key, or with one a row (n, 32); returns (n, k) and ok (n,).
 
     A row that does not open is zeros and not ok; the others go on.  Many keys: rows of one holder in a row are faster.

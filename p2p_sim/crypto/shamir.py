@@ -46,7 +46,7 @@ def recover(shares: Words, points: npt.NDArray[np.integer], threshold: int) -> W
     """Recover secrets (m, l) from shares (m, k, l) at ``points`` (k,) or (m, k), k >= threshold.
 
     Shares beyond the threshold must agree with the others.  Raises ShareError for too few shares, a point given
-    twice, the point 0, or shares that disagree.  With exactly ``threshold`` shares a changed one cannot be told.
+    twice, the point 0, or shares that disagree.  With exactly ``threshold`` shares a changed one cannot be detected.
     """
     values = gf.elements("shares", shares)
     if values.ndim != 3:

@@ -15,7 +15,7 @@ def main() -> None:
     """Answer until the input ends, which it does when the parent dies."""
     stdout_copy = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not come between the answers
-    # closed here: at exit, from Python 3.13 on, what a dead parent cannot read would be told as a second error
+    # closed here: at exit, from Python 3.13 on, what a dead parent cannot read would be reported as a second error
     with suppress(BrokenPipeError, EOFError), os.fdopen(stdout_copy, "wb") as out:
         for own in pickle.load(sys.stdin.buffer):
             own.open()

@@ -16,7 +16,7 @@ PRIORS = (0.03, 0.97)
 def _gain(epsilon: float, priors: tuple[float, float], worth: tuple[float, float]) -> float:
     """Return the best attacker's gain from binary randomized response; a right guess of y is worth worth[y]."""
     lie = 1 / (1 + math.exp(epsilon))
-    seen = sum(max(priors[y] * (1 - lie if y == told else lie) * worth[y] for y in (0, 1)) for told in (0, 1))
+    seen = sum(max(priors[y] * (1 - lie if y == z else lie) * worth[y] for y in (0, 1)) for z in (0, 1))
     return seen - max(p * w for p, w in zip(priors, worth, strict=True))
 
 

@@ -26,7 +26,7 @@ def _tail(distance: float, scale: float) -> float:
     return math.exp(-distance / scale) / 2
 
 
-def _told(sigma: float, lam: float, tau: float) -> float:
+def _log_ratio(sigma: float, lam: float, tau: float) -> float:
     """Return the log ratio of one event of Algorithm 1 between one and two ones among four labels; tau >= 1/3.
 
     The event: q~(1) = 1 - tau, and the victim's label comes out as 1.  The first happens if the noisy share of ones is
@@ -42,7 +42,7 @@ def _told(sigma: float, lam: float, tau: float) -> float:
 def theorem1() -> Numbers:
     """Return epsilon at sigma = 1, lambda = 1/2, tau = 0.4, and the log ratio of an event."""
     printed, corrected = (form(1, 0.5, 0.4) for form in (bounds.theorem1_printed, bounds.theorem1_corrected))
-    return Numbers(printed.epsilon, _told(1, 0.5, 0.4), corrected.epsilon)
+    return Numbers(printed.epsilon, _log_ratio(1, 0.5, 0.4), corrected.epsilon)
 
 
 def corollary2() -> Numbers:
@@ -51,7 +51,7 @@ def corollary2() -> Numbers:
         form(1, 0.4, 2) for form in (bounds.corollary2_printed, bounds.corollary2_corrected)
     )
     asked = printed.parameters
-    return Numbers(printed.epsilon, _told(asked["sigma"], asked["lam"], asked["tau"]), corrected.epsilon)
+    return Numbers(printed.epsilon, _log_ratio(asked["sigma"], asked["lam"], asked["tau"]), corrected.epsilon)
 
 
 def renormalization() -> Numbers:

@@ -24,9 +24,9 @@ def static_features() -> Numbers:
 def equation2() -> Numbers:
     """Return nu(1, 0, x) at pi = 0.01 and eta = p₊ = 0.3: the printed denominator has P(Ỹ = y | 1 - y)."""
     flip = 0.01
-    told, printed = flip, flip  # P(Ỹ = 0 | Y = 1), and P(Ỹ = 1 | Y = 0)
+    lie, printed = flip, flip  # P(Ỹ = 0 | Y = 1), and P(Ỹ = 1 | Y = 0)
     exact = float(instance_loss.nu([0.3], 0.3, flip, 1, 0)[0])
-    return Numbers(math.log(told / printed), exact, math.log(told / (1 - told)))
+    return Numbers(math.log(lie / printed), exact, math.log(lie / (1 - lie)))
 
 
 def lemma_d1() -> Numbers:
@@ -44,8 +44,8 @@ def _mean_loss(eta: float, flip: float, odds: float) -> float:
     """Return the sum over label and report; ``odds``: by which the ratios of label 0 are multiplied."""
     total = 0.0
     for chance, prior in ((1 - eta, odds), (eta, 1 / odds)):
-        for told in (1 - flip, flip):
-            total += chance * told * math.log(chance / (1 - chance) * told / (1 - told) * prior)
+        for reported in (1 - flip, flip):
+            total += chance * reported * math.log(chance / (1 - chance) * reported / (1 - reported) * prior)
     return total
 
 
@@ -136,9 +136,9 @@ def lemma_g1() -> Numbers:
         (Fraction(3, 10), Fraction(7, 10)),
         (Fraction(1), Fraction(1, 2)),
     )
-    told = [(1 - lam) * share + lam / k for share in shares]
+    released = [(1 - lam) * share + lam / k for share in shares]
     risk = sum(share * loss for share, loss in zip(shares, losses, strict=True))
-    seen = sum(share * loss for share, loss in zip(told, losses, strict=True))
+    seen = sum(share * loss for share, loss in zip(released, losses, strict=True))
     first = (seen - lam / k * sum(losses)) / (1 - lam) ** 2
     return Numbers(
         float(first + lam / (1 - lam) * k * risk),

@@ -480,7 +480,7 @@ def _beside(asked: _Asked, people: Population) -> list[Floats]:
 def _telling_of_ids(found: Eta, eta: str, run: Run, people: Population) -> Eta:
     """Return an estimate whose source names the features that look like ids, if it goes by features."""
     ids = _ids(run, people) if eta in ("knn", "model") else []
-    return replace(found, source=f"{found.source}; {priors.told_ids(ids)}") if ids else found
+    return replace(found, source=f"{found.source}; {priors.note_on_ids(ids)}") if ids else found
 
 
 def _ids(run: Run, people: Population) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.summary import Rows, Summary
-from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.privacy.bounds.bound import Figure
+from p2p_sim.result_picture import Bar, bars
+from p2p_sim.result_summary import Rows, Summary
 
 Floats = npt.NDArray[np.float64]
 

@@ -296,8 +296,8 @@ def modelled(
     return Eta(rows, f"{model}, calibrated, never trained on the user herself", from_half=coarse)
 
 
-def told_ids(names: Sequence[str]) -> str:
-    """Return what is said of features that look like ids, by which people are compared."""
+def note_on_ids(names: Sequence[str]) -> str:
+    """Return a note on features that look like ids, by which people are compared."""
     are = "look like ids" if len(names) > 1 else "looks like an id"
     return f"among the features {listing(tuple(names), 6)} {are}, which tells nothing of others: leave it out by --drop"
 

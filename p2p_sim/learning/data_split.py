@@ -146,7 +146,7 @@ def gather(
     )  # fmt: skip
     if warned := data_warnings.data_warnings(found, protocol):
         facts["warnings"] = warned
-    if (utility := data_warnings.utility(found)) != "accuracy":
+    if (utility := data_warnings.utility_metric(found)) != "accuracy":
         facts["utility"] = utility
     return found
 

@@ -25,7 +25,7 @@ LOST = (
 def data_warnings(examples: Examples, protocol: Protocol | None = None) -> list[str]:
     """Return what to beware of in examples, a sentence each, with what to do; empty if nothing.
 
-    ``protocol``: that runs among them, of which a small crowd is told only if it hides anybody; None: any.
+    ``protocol``: that runs among them; small crowds are warned of only if they hide somebody in it; None: any.
     """
     return [*rare_labels(examples), *few_users(examples, protocol), *examples.cautions]
 
@@ -58,7 +58,7 @@ def rarest(examples: Examples) -> tuple[int, float] | None:
     return (label, float(shares[label])) if shares[label] < RARE / len(shares) else None
 
 
-def utility(examples: Examples) -> str:
+def utility_metric(examples: Examples) -> str:
     """Return the metric by which protocols are compared on examples: as ``p2p_sim.evaluate`` calls its column.
 
     "accuracy"; "auc" where a class is rare, which no share of classes changes; "rmse" of numbers.

@@ -98,7 +98,7 @@ def learn(
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(data_split.test_rows(data, test, split)[0].sum()))
     examples = data_split.gather(protocol, data, clusters=clusters, test=test, seed=split, progress=tell)
-    if split != seed:  # the run's seed is a secret, and is told where that is left out
+    if split != seed:  # the run's seed is a secret: these notes are kept where it is left out
         examples.about["data"]["split_seed"] = split
     begin, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied
@@ -149,8 +149,8 @@ def simulate(
     ``Population.synthetic``; then ``model`` (or "none") is trained on what was released and tested on further users of
     the same kind, a fifth of all.  ``graph``: see ``user_graph.join``; ``seed``: of the run, users and graph, None
     draws a fresh one; ``canaries``: see ``learn``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
-    More than 2^23 features in all are drawn where they are needed, and ``model`` is trained in passes
-    (``streamed_training``), if nothing else needs them together (``synthetic_users.in_batches``); ``keep_features``:
+    More than 2^23 features in all are drawn where they are needed, and ``model`` is trained in batches
+    (``training_in_batches``), if nothing else needs them together (``synthetic_users.in_batches``); ``keep_features``:
     they stay in memory all the same.  ``run.notes["label_law"]`` has the probability of each label.  Raises InputError
     for bad input.
     """
@@ -171,13 +171,13 @@ def simulate(
     (tell or silent)("making users", 0, 0)
     size, drawn_by = synthetic_users.drawn(protocol, cluster_size, share, shares, features, seed)
     apart = how.get("backend") != "actors" and graph is None
-    streams = synthetic_users.in_batches(
+    in_batches = synthetic_users.in_batches(
         protocol, users, features, model, graph=graph, canaries=canaries, backend=how.get("backend"),
         keep_features=keep_features,
     )  # fmt: skip
-    people = synthetic_users.population(users, size, drawn_by, apart and (streams or not features))
+    people = synthetic_users.population(users, size, drawn_by, apart and (in_batches or not features))
     total = synthetic_users.with_test_rows(users)
-    further = Population.synthetic(users=total, **drawn_by) if trains and not streams else people
+    further = Population.synthetic(users=total, **drawn_by) if trains and not in_batches else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = user_clusters.describe(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
@@ -190,14 +190,14 @@ def simulate(
     planting.keep(run, planted)
     run.notes["label_law"] = [float(each) for each in shares_of(labels, shares, share)]
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
-    if trains and streams:
-        from p2p_sim.learning import streamed_training
+    if trains and in_batches:
+        from p2p_sim.learning import training_in_batches
 
         law = tuple(shares_of(labels, shares, share))
         examples, everybody = (SyntheticExamples(count, features, law, seed) for count in (users, total))
         held_out = everybody.rows(users, min(everybody.users, users + _most_test(features)))
         data["test_rows_are"] = "synthetic users of the same kind"
-        streamed_training.train_beside(
+        training_in_batches.train_beside(
             run, examples, held_out, everybody.users - users, model, tell or silent
         )
     elif trains:
@@ -231,8 +231,8 @@ def among(
 ) -> Run:
     """Run a protocol among users who are there; ``source``: where they come from.
 
-    ``examples``: their features and labels, row by row; None: nothing is trained.  Then ``model`` is trained in passes
-    over them, see ``streamed_training``, and measured on rows of ``test``: at most 2^20 of them, and 2^23 features,
+    ``examples``: their features and labels, row by row; None: nothing is trained.  Then ``model`` is trained in batches
+    of them, see ``training_in_batches``, and measured on rows of ``test``: at most 2^20 of them, and 2^23 features,
     evenly spread.  ``graph``: see ``user_graph.join``; ``how``: see ``learn``.  Raises InputError for examples of other
     users or without test rows.
     """
@@ -241,11 +241,11 @@ def among(
     seed = seeds.chosen(seed)
     held_out = None
     if examples is not None:
-        from p2p_sim.learning import streamed_training
+        from p2p_sim.learning import training_in_batches
 
         (tell or silent)("reading test rows", 0, 0)
-        checked = streamed_training.check(protocol, people, examples, test, model)
-        held_out = streamed_training.read_test(checked, _most_test(examples.width))
+        checked = training_in_batches.check(protocol, people, examples, test, model)
+        held_out = training_in_batches.read_test(checked, _most_test(examples.width))
     people, about = user_graph.join(protocol, people, graph, seed, tell)
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data: dict[str, Any] = {"name": "population", "source": source}
@@ -253,10 +253,10 @@ def among(
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
     if examples is not None and test is not None and held_out is not None:
-        from p2p_sim.learning import streamed_training
+        from p2p_sim.learning import training_in_batches
 
         data["test_rows_are"] = f"in {test.place}"
-        streamed_training.train_beside(run, examples, held_out, test.users, model, tell or silent)
+        training_in_batches.train_beside(run, examples, held_out, test.users, model, tell or silent)
     return run
 
 

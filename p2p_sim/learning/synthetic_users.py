@@ -65,7 +65,7 @@ def in_batches(
     few, together = users * features <= MOST_NUMBERS, keep_features or backend == "actors"
     if few or together or graph is not None or canaries is not None:
         return False
-    from p2p_sim.learning.training import passes
+    from p2p_sim.learning.training import models_in_batches
     from p2p_sim.privacy.registered import label_noise
 
     asked = (protocol.feature_count(), protocol.bag_sums(), protocol.numbers())
@@ -74,7 +74,7 @@ def in_batches(
     noise = label_noise(protocol)
     if noise is not None and noise.reports is not None:
         return False
-    return model == models.NO_MODEL or passes.learns_in_batches(model)
+    return model == models.NO_MODEL or models_in_batches.learns_in_batches(model)
 
 
 def described(

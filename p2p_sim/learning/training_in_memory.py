@@ -1,4 +1,4 @@
-"""Training on what a run released, of users in memory, all at once; ``streamed_training`` has those read in batches."""
+"""Training on what a run released, of users in memory; ``training_in_batches`` has those read in batches."""
 
 from __future__ import annotations
 

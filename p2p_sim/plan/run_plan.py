@@ -16,10 +16,10 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.plan.machines import Machine
 from p2p_sim.plan.pilot import Crowd, Growth, grown, messages_of
+from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.trace.size_estimate import predict
 
 FACTOR = 2

@@ -15,7 +15,6 @@ from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import Rows, Summary, counted, down, up
 from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.bounds.bound import real, whole
 from p2p_sim.privacy.composition.compose import check_times, composed, repeated
@@ -24,6 +23,7 @@ from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.protocol_parameters import constructed
+from p2p_sim.result_summary import Rows, Summary, counted, down, up
 
 _STEPS = 60
 _MOST = 1e300
@@ -187,7 +187,7 @@ def calibrate(
 class _Solver:
     """Looks for a value, and keeps what it accounted for last: what is found is looked at more than once.
 
-    ``where``: the range.  ``fixed``: the other parameters.  ``options``: of ``profile``.  ``tell``: told what is done.
+    ``where``: the range.  ``fixed``: the other parameters.  ``options``: of ``profile``.  ``tell``: reports progress.
     """
 
     kind: type[Protocol]

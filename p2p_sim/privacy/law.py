@@ -21,7 +21,7 @@ _NEAR = 1.0002  # first step from a good guess
 _SPREAD = 1e-12  # what a root is rounded outward by
 _HAIR = 1e-11  # relative step beyond a root
 _TURNS = 60
-_FLOOR = 1e-9  # part of a delta below which nothing need be told to see whether it is kept
+_FLOOR = 1e-9  # of a promised delta: smaller ones need not be distinguished to see whether it is kept
 _LOOSE = 1 + 1e-6  # a step from a certified end to the next that may have passed a closer one by much
 _CLOSE = 1e-9  # relative tolerance of an end that was passed
 _EDGE = 4e-12  # this close to the pure epsilon (relative) delta is all rounding: there the root is the pure epsilon
@@ -65,7 +65,7 @@ class AdditiveNoise(NamedTuple):
 
 
 class Law(ABC):
-    """A pair of distributions of a view, one for each value of one label, told by its hockey-stick divergences.
+    """A pair of distributions of a view, one for each value of one label, given by its hockey-stick divergences.
 
     Two methods must be written, ``directions`` and ``pure``: with them a law is evaluated, composed, calibrated, drawn
     and audited.  All others have defaults that hold for every law.  They may be overridden where more is known: a law
@@ -149,7 +149,7 @@ class Law(ABC):
         return first.upper, second.upper
 
     def keeps(self, epsilon: float, delta: float) -> bool:
-        """Whether (epsilon, delta) is promised: certified, without telling deltas far below from 0."""
+        """Whether (epsilon, delta) is promised: certified, without distinguishing deltas far below from 0."""
         return epsilon >= self.pure() or self.with_floor(delta * _FLOOR).delta(epsilon).upper <= delta
 
     def alternatives(self) -> tuple[Law, ...]:
@@ -206,9 +206,7 @@ class Law(ABC):
             # A hair beyond: at its own pure epsilon a composition is all rounding, which would hide a worse one.
             beyond = min(pure, value * (1 + _HAIR))
             found = self.at_worst(beyond, law)
-            if (
-                found is law and law.delta(beyond).value < delta / 2
-            ):  # past a cliff nothing is told by the old law
+            if found is law and law.delta(beyond).value < delta / 2:  # past a cliff the old law says nothing
                 found = self.at_worst(beyond)
             if found is law or found.delta(beyond).value <= delta * (1 - 1e-6):
                 break

@@ -9,12 +9,12 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, overload
 
-from p2p_sim.core import summary_picture
+from p2p_sim import result_picture
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.summary import Rows, Summary, down, up
 from p2p_sim.privacy import delta_curve, many_values
 from p2p_sim.privacy.law import LARGE, ZERO, AdditiveNoise, Bracket, Law, largest, root
 from p2p_sim.privacy.many_values import Array, Brackets, Values
+from p2p_sim.result_summary import Rows, Summary, down, up
 
 __all__ = [
     "BASES",
@@ -95,7 +95,7 @@ class PrivacyProfile(Summary):
             end * (1 - (1 - i / _DRAWN) ** 2) for i in range(_DRAWN + 1)
         ]  # close where the curve is steep
         points = [(epsilon, max(_SHOWN, self.delta(epsilon))) for epsilon in grid]
-        return summary_picture.curve(f"δ over ε, view {self.view}, {self.basis}", points, "ε (nats)", "δ(ε)")
+        return result_picture.curve(f"δ over ε, view {self.view}, {self.basis}", points, "ε (nats)", "δ(ε)")
 
     def _takes_long(self) -> bool:
         law = self._law()

@@ -1,4 +1,6 @@
-"""Roots between two ends, by Chandrupatla's method: scipy.optimize has such, and takes 0.2 s of CPU to import.
+"""Roots between two ends, by Chandrupatla's method.
+
+scipy.optimize has it, too, but takes 0.2 s of CPU to import.
 
 *Source:* T. R. Chandrupatla, A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
 without using derivatives, Advances in Engineering Software 28 (1997).
@@ -16,7 +18,7 @@ _SMALLEST = 1e-300
 def root_bracket(f: Callable[[float], float], low: float, high: float, rtol: float) -> tuple[float, float]:
     """Return ends within ``low`` and ``high`` between which f changes its sign, or at one of which it is 0.
 
-    f has other signs at ``low`` and ``high``, or is 0 at one.  What is returned is at most ``rtol`` wide,
+    f has opposite signs at ``low`` and ``high``, or is 0 at one.  What is returned is at most ``rtol`` wide,
     as a part of the larger end.  f is called at both ends, then by inverse quadratic interpolation where the last three
     points say that it is safe, else in the middle.  Raises ArithmeticError where f is nan, or of one sign at both ends.
     """

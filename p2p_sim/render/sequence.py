@@ -14,9 +14,9 @@ from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.graphml import graphml
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.perfetto import perfetto
 from p2p_sim.render.scene import MOST_ARROWS, Scene, overview, scene, sight_of
-from p2p_sim.render.web.overview import known
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.neighbourhood import MAX_MESSAGES, around, cluster, clusters_of
@@ -78,7 +78,7 @@ def draw(
 
 def viewer_of(run: RunRecord, view: str, protocol: Protocol | None = None) -> Coalition:
     """Return the coalition of a view, also for a run that was cut off or whose protocol is not known."""
-    return coalition_of(run, view, known(run) if protocol is None else protocol)
+    return coalition_of(run, view, KnownRun.of(run) if protocol is None else protocol)
 
 
 def select(run: RunRecord, users: Sequence[int], cluster_number: int | None) -> Array | None:

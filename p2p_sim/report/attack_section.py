@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.leakage.advantage import of_canaries
-from p2p_sim.report import attack_table, users_at_risk
+from p2p_sim.report import attack_table, per_user_certainty
 from p2p_sim.report.figure_text import percent, typeset
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Table, whose
 
@@ -35,12 +35,12 @@ def attacks_section(runs: Sequence[Document]) -> list[Block]:
         if kept:
             file = "users-at-risk" if len(attacked) == 1 else f"users-at-risk-{number}"
             caption = f"{name}of how many users an attacker is how sure, before the messages and with them."
-            blocks.append(Picture(users_at_risk.plot(file, kept), caption))
+            blocks.append(Picture(per_user_certainty.plot(file, kept), caption))
     return blocks
 
 
 def guessed(run: Document) -> str | None:
-    """Return the share of labels that the learner guesses right, and that without messages; None if none was told.
+    """Return the share of labels that the learner guesses right, and that without messages; None if no attack says.
 
     Of several attacks that are kept it is the one that guesses most.
     """
@@ -49,10 +49,10 @@ def guessed(run: Document) -> str | None:
         for each in run.get("label_inference", ())
         if each["name"] == attack_table.LEARNER and each["utility"] != attack_table.WEIGHTED
     ]
-    told = [each for each in found if each is not None and not of_canaries(each["name"])]
-    if not told:
+    attacks = [each for each in found if each is not None and not of_canaries(each["name"])]
+    if not attacks:
         return None
-    one = max(told, key=lambda each: each["utility"]["value"])
+    one = max(attacks, key=lambda each: each["utility"]["value"])
     without = one["baseline"]["value"]
     with_them = max(one["utility"]["value"], without)  # she may leave the messages out
     return f"{percent(with_them)}; without messages {percent(without)}"

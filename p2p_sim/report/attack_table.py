@@ -21,7 +21,7 @@ from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attack_results import Interval, LabelInference
 from p2p_sim.leakage.attacker_names import OPTIMAL, PRIOR
 from p2p_sim.privacy.table_rows import TableRow
-from p2p_sim.report import terminal, users_at_risk
+from p2p_sim.report import per_user_certainty, terminal
 from p2p_sim.report.figure_text import number_text
 from p2p_sim.run import Run
 
@@ -83,7 +83,7 @@ def row(
             {name: value for name, value in asdict(bound).items() if name != "parameters"}
             for bound in found.bounds
         ],
-        "per_user": None if found.per_user is None else users_at_risk.counted(found.per_user),
+        "per_user": None if found.per_user is None else per_user_certainty.counted(found.per_user),
         "above": [str(each) for each in above], "failed": bool(above),
         "exceeded_claims": [str(each) for each in exceeded_claims(found)],
     }  # fmt: skip
@@ -199,7 +199,7 @@ def _of_best(attacked: Document) -> list[str]:
         if _beatable(one) and not of_canaries(one["name"]) and not _unheld(attacked, one):
             said.append(_allowed(attacked))
     if attacked["per_user"] is not None and _is_optimal(one["name"]):
-        said.append(users_at_risk.sentence(attacked["per_user"]))
+        said.append(per_user_certainty.sentence(attacked["per_user"]))
     return said
 
 

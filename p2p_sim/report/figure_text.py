@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from p2p_sim.core.summary import settled
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.render import text_labels
 from p2p_sim.report import terminal
+from p2p_sim.result_summary import settled
 
 _DIGITS = 4
 

@@ -9,9 +9,9 @@ from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, short, style
 
 
-def above(told: Mapping[str, Any]) -> Plot:
+def above(losses: Mapping[str, Any]) -> Plot:
     """Draw J(tau) of a document of ``p2p-sim leakage``: the estimate within its confidence bounds."""
-    curve = told["curve"]
+    curve = losses["curve"]
     taus = [row["tau"] for row in curve]
     lower, estimate, upper = ([100 * row[name] for row in curve] for name in ("lower", "estimate", "upper"))
     with style():
@@ -20,7 +20,7 @@ def above(told: Mapping[str, Any]) -> Plot:
         axes.fill_between(taus, lower, upper, color=COLOURS[5], alpha=0.35, lw=0, label="between the bounds")
         axes.plot(taus, estimate, color=COLOURS[0], lw=1.8, label="estimated")
         axes.axvline(
-            told["epsilon"],
+            losses["epsilon"],
             color=COLOURS[1],
             ls="--",
             lw=1.2,
@@ -28,7 +28,7 @@ def above(told: Mapping[str, Any]) -> Plot:
         )
         axes.set(
             xlim=(taus[0], taus[-1]), ylim=(0, 102), xlabel="τ (nats)", ylabel="people who lose more than τ, %",
-            title=f"{short(str(told['data']))}, flip {told['flip']:.4g}",
+            title=f"{short(str(losses['data']))}, flip {losses['flip']:.4g}",
         )  # fmt: skip
         axes.grid(True, alpha=0.35)
         legend(figure)
@@ -36,7 +36,7 @@ def above(told: Mapping[str, Any]) -> Plot:
         [row["tau"], low, mid, high]
         for row, low, mid, high in zip(curve, lower, estimate, upper, strict=True)
     ]
-    largest = told["nu_max"]
+    largest = losses["nu_max"]
     description = (
         f"Share of people whose expected loss is more than tau, falling from 100 % to {estimate[-1]:.3g} %; "
         f"largest loss between {largest['lower']:.4g} and {largest['upper']:.4g} nats"

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.core.summary import down, up
 from p2p_sim.leakage import estimated_loss, instance_loss
 from p2p_sim.leakage.attack_results import Interval
 from p2p_sim.leakage.estimated_loss import EstimatedLoss
 from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.bounds.bound import Figure, Renyi
 from p2p_sim.report import terminal
+from p2p_sim.result_summary import down, up
 
 _ROWS = 8  # taus of a table, about
 _POINTS = 240  # of a curve
@@ -84,15 +84,15 @@ def _theorem1(found: EstimatedLoss) -> Figure:
 def _by_theorem1(found: EstimatedLoss, flip: float) -> dict[str, Any]:
     """Return the band of the largest loss by Pitfalls 2021, Theorem 1; without ends, and why, where it says nothing."""
     figure = _theorem1(found)
-    told = {"radius": figure.value, "source": figure.source, "basis": figure.basis, "why": figure.why}
+    claim = {"radius": figure.value, "source": figure.source, "basis": figure.basis, "why": figure.why}
     if not figure.holds or figure.value >= 1:
-        return told | {
+        return claim | {
             "lower": None,
             "upper": None,
             "why": f"{figure.why}, radius {figure.value:.4g}" if figure.holds else figure.why,
         }
     low, high = found.nu_max_within(figure.value, flip)
-    return told | {"lower": low, "upper": high}
+    return claim | {"lower": low, "upper": high}
 
 
 def condition(found: EstimatedLoss) -> str:
@@ -127,20 +127,21 @@ def _at(found: EstimatedLoss, flip: float, tau: float) -> dict[str, Any]:
     return {"tau": tau} | interval(found.above(tau, flip))
 
 
-def as_text(told: Document) -> str:
+def as_text(losses: Document) -> str:
     """Return a document of ``p2p-sim leakage`` as text."""
-    share = 100 * told["prior"]["estimate"]
+    share = 100 * losses["prior"]["estimate"]
     head = (
-        f"{told['data']}: {told['people']:,} people, {share:.3g} % with {told['positive']}; {told['k']:,} nearest "
-        f"neighbours by {told['features']:,} features; confidence {100 * told['confidence']:g} %"
+        f"{losses['data']}: {losses['people']:,} people, {share:.3g} % with {losses['positive']}; "
+        f"{losses['k']:,} nearest neighbours by {losses['features']:,} features; "
+        f"confidence {100 * losses['confidence']:g} %"
     )
-    parts = [terminal.visible(head), *map(terminal.visible, told["notes"])]
-    largest = told["nu_max"]
+    parts = [terminal.visible(head), *map(terminal.visible, losses["notes"])]
+    largest = losses["nu_max"]
     parts += [
-        f"flip {told['flip']:.6g}: ε = {told['epsilon']:.4g} nats if features said nothing\n"
+        f"flip {losses['flip']:.6g}: ε = {losses['epsilon']:.4g} nats if features said nothing\n"
         f"largest loss ν_max: {_ends(largest)}\n"
-        f"{_band(told['nu_max_by_theorem1'])}\n"
-        f"mean loss: estimated {_nats(told['mean'])}",
+        f"{_band(losses['nu_max_by_theorem1'])}\n"
+        f"mean loss: estimated {_nats(losses['mean'])}",
         terminal.table(
             (
                 "tau, nats",
@@ -156,14 +157,14 @@ def as_text(told: Document) -> str:
                     *_percent(row),
                     *row["thresholds"],
                 ]
-                for row in told["above"]
+                for row in losses["above"]
             ],
         ),
     ]
-    if told["renyi"]:
-        parts.append(_divergences(told["renyi"]))
-    parts += told["sentences"]
-    parts.append(f"All of it is conditional: {told['conditional_on']}.")
+    if losses["renyi"]:
+        parts.append(_divergences(losses["renyi"]))
+    parts += losses["sentences"]
+    parts.append(f"All of it is conditional: {losses['conditional_on']}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -218,25 +219,25 @@ def _nats(value: float) -> str:
     return _LIMITLESS if math.isinf(value) else f"{value:.4g} nats"
 
 
-def sentences(told: Document) -> list[str]:
+def sentences(losses: Document) -> list[str]:
     """Return what a document says, in plain words."""
-    said = [_of_people(row) for row in _told_rows(told)]
-    if told["one_label_around"]:
+    said = [_of_people(row) for row in _rows_asked_for(losses)]
+    if losses["one_label_around"]:
         said.append(
-            f"The neighbours of {told['one_label_around']:,} people all have one label: an estimated P(y = 1 | x) of "
+            f"The neighbours of {losses['one_label_around']:,} people all have one label: an estimated P(y = 1 | x) of "
             "0 or 1, whose loss is infinite, is no measurement; read the interval."
         )
-    if told["tuning"] is not None:
-        said.append(_of_tuning(told["tuning"]))
+    if losses["tuning"] is not None:
+        said.append(_of_tuning(losses["tuning"]))
     return said
 
 
-def _told_rows(told: Document) -> Sequence[Mapping[str, Any]]:
+def _rows_asked_for(losses: Document) -> Sequence[Mapping[str, Any]]:
     """Return the taus that were asked for; else the one that is nearest to epsilon."""
-    if told["taus_asked"]:
-        rows: Sequence[Mapping[str, Any]] = told["above"]
+    if losses["taus_asked"]:
+        rows: Sequence[Mapping[str, Any]] = losses["above"]
         return rows
-    return [min(told["above"], key=lambda row: abs(row["tau"] - told["epsilon"]))]
+    return [min(losses["above"], key=lambda row: abs(row["tau"] - losses["epsilon"]))]
 
 
 def _of_people(row: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from p2p_sim.core.summary import visible as visible  # text that others hand to this module's readers, too
+from p2p_sim.result_summary import visible as visible  # text that others hand to this module's readers, too
 
 _ASCII = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.observed_view import coalition_of
-from p2p_sim.render.web.overview import Viewers
-from p2p_sim.report import attack_table, audit_table, privacy_table, users_at_risk
+from p2p_sim.render.known_run import ViewFunctions
+from p2p_sim.report import attack_table, audit_table, per_user_certainty, privacy_table
 from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
 from p2p_sim.report.kept_file import ATTACKS, AUDITS
@@ -157,7 +157,7 @@ def _guessed(row: Mapping[str, Any]) -> dict[str, Any]:
     return (
         shown
         if counts is None
-        else shown | {"sure": {name: users_at_risk.at_least(counts[name]) for name in SURE}}
+        else shown | {"sure": {name: per_user_certainty.at_least(counts[name]) for name in SURE}}
     )
 
 
@@ -187,10 +187,10 @@ def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
     return {"basis": basis, "text": text, "source": source}
 
 
-def viewers(delta: float | None) -> Viewers:
+def view_functions(delta: float | None) -> ViewFunctions:
     """Return who looks at a run and what they learn, at ``delta``; None: at that of the run's own table."""
-    return Viewers(coalition_of, functools.partial(view_privacy, delta=delta))
+    return ViewFunctions(coalition_of, functools.partial(view_privacy, delta=delta))
 
 
-VIEWERS = viewers(None)
+VIEW_FUNCTIONS = view_functions(None)
 """The functions with which the web page resolves and describes views."""

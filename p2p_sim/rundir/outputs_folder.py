@@ -64,8 +64,8 @@ class OutputsFolder:
                 "folder with --out"
             ) from error
 
-    def again(self) -> None:
-        """Remove what was written by a run that begins again, perhaps on other shards."""
+    def start_over(self) -> None:
+        """Remove what was written: the run begins again, perhaps on other shards."""
         for inner in Path(self.path).iterdir():
             if inner.name != _TOKEN:
                 shutil.rmtree(inner) if inner.is_dir() else inner.unlink()

@@ -127,7 +127,7 @@ class Folder:
         """Return the writer for the messages of one site."""
         return Writer(Path(self.path), site)
 
-    def again(self) -> None:
+    def start_over(self) -> None:
         """Remove all files of messages, and what was noted of them: the run begins again."""
         for left in Path(self.path).iterdir():
             if left.name != manifest.NAME:
@@ -379,7 +379,7 @@ class Draft:
             if other.name not in kept:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()
         if self._asked is not None and not (self._folder / under_way.ASKED).exists():
-            with contextlib.suppress(StorageError):  # the first error is the one to be told
+            with contextlib.suppress(StorageError):  # the first error is the one to be reported
                 under_way.write(self._folder, self._asked)
 
     def __enter__(self) -> Draft:
@@ -399,7 +399,7 @@ class Draft:
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
             what = "messages so far"
-            with contextlib.suppress(InputError):  # the first error is the one to be told
+            with contextlib.suppress(InputError):  # the first error is the one to be reported
                 what = "messages" if manifest.read(self._folder / MESSAGES)["complete"] else what
             warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=3)
         elif self._asked is not None:

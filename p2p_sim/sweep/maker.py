@@ -127,8 +127,8 @@ class Maker:
                 population=people_of(run, protocol, data), faults=settings.get("faults"), progress=False,
                 **parameters_of(run),
             )  # fmt: skip
-            told = {"promise[achieved_nats]": found.achieved.upper, "promise[basis]": found.profile.basis}
-            self._calibrated[key] = found.value, told
+            figures = {"promise[achieved_nats]": found.achieved.upper, "promise[basis]": found.profile.basis}
+            self._calibrated[key] = found.value, figures
         return self._calibrated[key]
 
 

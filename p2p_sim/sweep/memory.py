@@ -12,13 +12,13 @@ from p2p_sim.backends.settings import Settings
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
 from p2p_sim.learning import user_clusters, users_of_run
 from p2p_sim.learning.training import models
 from p2p_sim.network.room import memory
 from p2p_sim.plan import Crowd, Machine, Saved, plan_of
 from p2p_sim.plan.run_plan import most_bytes, size
+from p2p_sim.result_summary import counted
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, trial_of
 
 WORKER_BYTES = 300 << 20
@@ -51,7 +51,7 @@ class Need:
             )
         return fit
 
-    def told(self, fit: int, workers: int, room: int) -> str:
+    def sentence(self, fit: int, workers: int, room: int) -> str:
         """Say that fewer runs than could be are made at the same time, and why."""
         return (
             f"{counted(fit, 'run')} at the same time instead of {workers}: run {self.index} needs about "

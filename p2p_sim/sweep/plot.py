@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.summary import counted
 from p2p_sim.report import output_files, plots, terminal
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, settle, style
+from p2p_sim.result_summary import counted
 from p2p_sim.sweep.summary import RELEASED, RMSE, RMSE_TRUE, TRUE, by_setting, head, names_of_settings
 
 ENDINGS = (".svg", ".png")

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.core.summary import counted
 from p2p_sim.report import terminal
+from p2p_sim.result_summary import counted
 from p2p_sim.sweep.settings import LISTS, SCALARS, SEEDS
 from p2p_sim.sweep.table import FAILED, MADE
 

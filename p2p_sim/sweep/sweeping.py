@@ -23,18 +23,18 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import path_of
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.summary import counted
 from p2p_sim.core.threads import cores
 from p2p_sim.network.room import memory
 from p2p_sim.progress import silent
+from p2p_sim.result_summary import counted
 from p2p_sim.rundir import sweep_files
 from p2p_sim.sweep import folder, grids, table
-from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.grids import Grids
 from p2p_sim.sweep.memory import Extent, need_of
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, protocol_text, read
 from p2p_sim.sweep.processes import Processes, Workers
+from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
 
 SWEEPS = "sweeps"
 """Where sweeps are kept, in the current folder, unless another place is given."""
@@ -78,8 +78,8 @@ def made(
 ) -> Swept:
     """Make a sweep; see ``p2p_sim.sweep``.
 
-    ``say``: told how many runs there are, before any is made.  ``until``: a time by ``time.monotonic``, at which it
-    ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
+    ``say``: called with how many runs there are, before any is made.  ``until``: a time by ``time.monotonic``, at
+    which it ends; what is not made by then is "left out" of its table, and made when the sweep goes on.
     """
     report = tell or silent
     address = where_made(workers, address)
@@ -113,7 +113,7 @@ def made(
                 with _workers(fresh, extents, wanted, address, left, say) as hands:
                     if kept.about is None:  # not before: a sweep that cannot be made leaves nothing
                         kept.begin(about)
-                    budget = None if until is None else Budget(until, wanted)
+                    budget = None if until is None else TimeBudget(until, wanted)
                     _make(asked, kept, hands, contents, report, budget)
         except KeyboardInterrupt:
             if say is not None:
@@ -221,7 +221,7 @@ def _workers(
     need = need_of(fresh, extents, room // wanted)
     fit = need.fitting(wanted, room)
     if say is not None and fit < wanted:
-        say(need.told(fit, wanted, room))
+        say(need.sentence(fit, wanted, room))
     return Processes(fit)
 
 
@@ -231,7 +231,7 @@ def _make(
     hands: Workers,
     contents: Mapping[str, str],
     report: Progress,
-    budget: Budget | None,
+    budget: TimeBudget | None,
 ) -> None:
     """Have all runs made that are not there; one whose worker is lost is given to another one once.
 
@@ -246,7 +246,7 @@ def _make(
     tries: Counter[int] = Counter()
     heard: set[str] = set()
     ended, failed = len(done), 0
-    timed = Timed(hands, budget)
+    timed = TimedWorkers(hands, budget)
     while True:
         while hands.free() and (following := lost.popleft() if lost else next(fresh, None)):
             index, run = following

@@ -22,8 +22,8 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.core.summary import Rows, Summary
 from p2p_sim.core.trace_level import TraceLevel, Watch
+from p2p_sim.result_summary import Rows, Summary
 from p2p_sim.rundir.parquet_columns import joined
 from p2p_sim.rundir.trace_reader import sorted_trace
 
@@ -112,7 +112,7 @@ class UserHistory(Summary):
         return f"<UserHistory of user {self.user}: {sent:,} sent, {received:,} received>"
 
     def summary(self) -> tuple[str, Rows]:
-        """Return what printing the history and notebooks show: how many messages and draws, and none of them."""
+        """Return what printing the history and notebooks show: how many messages and draws, without their values."""
         rows = [
             (
                 name,

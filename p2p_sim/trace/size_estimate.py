@@ -164,7 +164,7 @@ _USERS, _TOGETHER = 2048, 512
 """Most users of the pilot, and of one of its clusters: if all of a cluster write to all, a million messages."""
 
 _BITS = 3  # that what an id rises by takes at least
-_SOME = 8  # users of whom that can be told
+_SOME = 8  # users of a cluster from which that share says something
 _ALL = 0.9  # share of pairs that exchange a message from which everybody is taken to write to everybody
 
 

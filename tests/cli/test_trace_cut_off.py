@@ -11,7 +11,7 @@ import time
 import pytest
 
 import p2p_sim
-from p2p_sim.render.web.overview import known
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.tiny import people
@@ -127,5 +127,5 @@ def test_messages_that_are_whole_without_the_rest_of_the_run(cli, left, tmp_path
     assert [part["seen"] for part in shown["messages"]] == [
         len(left.messages(kind)["round"]) for kind in ("ask", "label", "report")
     ]
-    assert known(LazyRun(tmp_path / "alone")).cut == says
-    assert known(LazyRun(tmp_path / "whole")).cut == ""
+    assert KnownRun.of(LazyRun(tmp_path / "alone")).cut == says
+    assert KnownRun.of(LazyRun(tmp_path / "whole")).cut == ""

@@ -14,8 +14,8 @@ from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import PeerToPeer
 from tests.backends.test_users_apart import CLUSTERS, written
 from tests.contract.test_battery import equal
-from tests.learning.test_streamed_training import drawn
-from tests.learning.test_streamed_training import written as rows_written
+from tests.learning.test_training_in_batches import drawn
+from tests.learning.test_training_in_batches import written as rows_written
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 

@@ -21,9 +21,9 @@ from p2p_sim.learning import users_of_run
 from p2p_sim.protocol_parameters import complete, parameters
 from p2p_sim.rundir import comparison_files
 from p2p_sim.sweep import folder
-from p2p_sim.sweep.budget import Timed
 from p2p_sim.sweep.memory import Need
 from p2p_sim.sweep.table import FAILED
+from p2p_sim.sweep.time_budget import TimedWorkers
 from tests.comparison.conftest import PEOPLE
 
 Compared = Callable[..., Comparison]
@@ -109,16 +109,16 @@ def test_what_there_was_no_time_to_calibrate_is_made_when_it_goes_on(
 ) -> None:
     """The sweep grows then: its runs are kept."""
     calibrating, running = hands
-    give = Timed.give
+    give = TimedWorkers.give
 
-    def all_but_one(self: Timed, index: int, text: str, group: str) -> bool:
+    def all_but_one(self: TimedWorkers, index: int, text: str, group: str) -> bool:
         late = group == "encrypted-shuffle" and '"promises"' in text
         return False if late else give(self, index, text, group)
 
-    monkeypatch.setattr(Timed, "give", all_but_one)
+    monkeypatch.setattr(TimedWorkers, "give", all_but_one)
     first = compared(seeds=1)
     assert dict(first.table[["protocol", "status"]].to_numpy())["encrypted-shuffle"] == "left out"
-    monkeypatch.setattr(Timed, "give", give)
+    monkeypatch.setattr(TimedWorkers, "give", give)
     before = (len(calibrating.made), len(running.made))
     whole = compared(seeds=1)
     assert (len(calibrating.made), len(running.made)) == (

@@ -14,10 +14,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim.render import scene, sequence
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.web.messages import Look, Place, gather, lanes
-from p2p_sim.render.web.overview import known
 from p2p_sim.report import message_text
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.trace import query
 from p2p_sim.trace.neighbourhood import around
 from p2p_sim.trace.slices import Event, Slice
@@ -110,7 +110,7 @@ def by_id(name: str, wanted: dict[str, bool]) -> dict[str, tuple[bool, Any]]:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_all_that_shows_messages_follows_the_rule(name: str) -> None:
     run, every = ran(name), everything(name)
-    bare, told = ran(name, "none"), known(run)
+    bare, told = ran(name, "none"), KnownRun.of(run)
     fields = {kind: list(message.fields) for kind, message in PROTOCOLS[name].messages().items()}
     found = gather(run, Place())
     for who, view in viewpoints(PROTOCOLS[name]).values():
@@ -151,7 +151,9 @@ def test_all_that_shows_messages_follows_the_rule(name: str) -> None:
             ]
             assert len(blind) == (0 if seen[one["id"]] else len(fields[every[one["id"]].kind])), view
 
-        rows = lanes(run, told, found, Look(view=view, channels=who.channels), VIEWERS.coalition)["messages"]
+        rows = lanes(run, told, found, Look(view=view, channels=who.channels), VIEW_FUNCTIONS.coalition)[
+            "messages"
+        ]
         assert {row["id"]: row["readable"] for row in rows if row["seen"]} == {
             row["id"]: seen[row["id"]] for row in rows if row["id"] in seen
         }, view

@@ -23,7 +23,7 @@ from p2p_sim.learning import experiment
 from p2p_sim.render.web.messages import Place
 from p2p_sim.render.web.page import export
 from p2p_sim.report import document
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.rundir import integrity, manifest
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
@@ -95,8 +95,8 @@ def test_a_seed_that_could_be_guessed_is_not_left_out(seed: int, tmp_path: Path)
     made = run(seed=seed)
     for leave_out in (
         lambda: made.save(tmp_path / "bare", population=False),
-        lambda: export(made, "a run", VIEWERS, Place(cluster=0)),
-        lambda: export(LazyRun(made.save(tmp_path / "whole")), "a run", VIEWERS, Place(cluster=0)),
+        lambda: export(made, "a run", VIEW_FUNCTIONS, Place(cluster=0)),
+        lambda: export(LazyRun(made.save(tmp_path / "whole")), "a run", VIEW_FUNCTIONS, Place(cluster=0)),
     ):
         with pytest.raises(
             InputError, match=rf"seed = {seed}: .* might be guessed.* run again without a seed"
@@ -127,7 +127,7 @@ def test_a_folder_without_its_seed_can_be_handed_on(how: dict[str, int], tmp_pat
     assert loaded.seed is None
     loaded.save(tmp_path / "copy", population=False)
     for name in ("bare", "copy"):
-        assert "asks no server" in export(LazyRun(tmp_path / name), name, VIEWERS, Place(user=3))
+        assert "asks no server" in export(LazyRun(tmp_path / name), name, VIEW_FUNCTIONS, Place(user=3))
 
 
 def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> 
     assert loaded.seed_source is None
     for leave_out in (
         lambda: loaded.save(tmp_path / "copy", population=False),
-        lambda: export(LazyRun(tmp_path / "old"), "old", VIEWERS, Place(cluster=0)),
+        lambda: export(LazyRun(tmp_path / "old"), "old", VIEW_FUNCTIONS, Place(cluster=0)),
         lambda: document.documents([str(tmp_path / "old")], seed=False),
     ):
         with pytest.raises(InputError, match="not known to be a fresh one"):
@@ -155,10 +155,10 @@ def test_a_run_that_was_cut_off(how: dict[str, int], secret: bool, tmp_path: Pat
     assert cut.cut_off
     assert manifest.read(tmp_path / "cut/messages")["seed_source"] == ("fresh" if secret else "given")
     if secret:
-        assert "asks no server" in export(cut, "cut", VIEWERS, Place(user=3))
+        assert "asks no server" in export(cut, "cut", VIEW_FUNCTIONS, Place(user=3))
     else:
         with pytest.raises(InputError, match="not known to be a fresh one"):
-            export(cut, "cut", VIEWERS, Place(user=3))
+            export(cut, "cut", VIEW_FUNCTIONS, Place(user=3))
 
 
 def test_trying_seeds_finds_one_that_was_given_and_no_fresh_one(tmp_path: Path) -> None:
@@ -171,7 +171,8 @@ def test_trying_seeds_finds_one_that_was_given_and_no_fresh_one(tmp_path: Path) 
 
 def test_a_page_holds_a_large_seed_to_the_last_digit() -> None:
     """JavaScript rounds numbers from 2^53 on, so it is sent as text."""
-    from p2p_sim.render.web.overview import known, overview
+    from p2p_sim.render.known_run import KnownRun
+    from p2p_sim.render.web.overview import overview
 
     made = run(seed=LONG + 1)
-    assert overview(made, "a run", known(made))["seed"] == str(LONG + 1)
+    assert overview(made, "a run", KnownRun.of(made))["seed"] == str(LONG + 1)

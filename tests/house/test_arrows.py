@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"core"},
-    {"backends", "network", "crypto", "progress"},
+    {"backends", "network", "crypto", "progress", "result_summary", "result_picture"},
     {"catalogue", "protocol_parameters"},
     {"rundir"},
     {"trace", "parquet_users"},

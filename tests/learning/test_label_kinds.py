@@ -126,14 +126,14 @@ def gathered(path: str, protocol: object = None, **how: object) -> data_split.Ex
 def test_rare_labels_are_told_and_weighted(tmp_path: Path) -> None:
     often = gathered(table(tmp_path, [int(i % 10 == 0) for i in range(2000)]))
     assert data_warnings.rare_labels(often) == []
-    assert data_warnings.utility(often) == "accuracy"
+    assert data_warnings.utility_metric(often) == "accuracy"
     rare = gathered(table(tmp_path, [int(i % 25 == 0) for i in range(2000)]))
     [said] = data_warnings.rare_labels(rare)
     assert "y = 1" in said
     assert "average precision" in said
     count = int(rare.population.y.sum())
     assert f"({count} of 1,600)" in said
-    assert data_warnings.utility(rare) == "auc"
+    assert data_warnings.utility_metric(rare) == "auc"
     assert rare.about["data"]["warnings"] == [said]
 
 
@@ -141,7 +141,7 @@ def test_numbers_have_no_rare_labels(tmp_path: Path) -> None:
     path = table(tmp_path, [*range(90), *[99] * 900])
     found = gathered(path, UnbiasedResponse(1.0, 16, 0.0, 99.0))
     assert data_warnings.rare_labels(found) == []
-    assert data_warnings.utility(found) == "rmse"
+    assert data_warnings.utility_metric(found) == "rmse"
 
 
 def test_few_users_are_told_what_vanishes_and_what_stays(tmp_path: Path) -> None:

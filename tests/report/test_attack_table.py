@@ -20,7 +20,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.leakage.advantage import over_any_baseline
 from p2p_sim.leakage.attack_results import Interval, Least, PerUser
 from p2p_sim.privacy.table_rows import TableRow
-from p2p_sim.report import attack_section, attack_table, terminal, users_at_risk
+from p2p_sim.report import attack_section, attack_table, per_user_certainty, terminal
 from tests.report.guesses import REFUSED, bound, exactly, inference, people, row
 
 LEARNER = TableRow("learner", "learner", Coalition.parse("learner", ("user", "learner")))
@@ -234,15 +234,17 @@ def test_documents_are_json() -> None:
 
 def test_users_are_counted_in_percents_whatever_rounding_does() -> None:
     chances = np.arange(101) / 100
-    found = users_at_risk.counted(PerUser(np.arange(101), chances, chances[::-1], np.ones(101, np.bool_)))
+    found = per_user_certainty.counted(
+        PerUser(np.arange(101), chances, chances[::-1], np.ones(101, np.bool_))
+    )
     assert found["prior"] == [1] * 99 + [2]
-    assert users_at_risk.at_least(found["prior"]) == list(range(101, 1, -1))
+    assert per_user_certainty.at_least(found["prior"]) == list(range(101, 1, -1))
     assert found["right"] == found["posterior"]
 
 
 def test_the_plot_has_a_line_before_and_one_for_each_view() -> None:
-    one = users_at_risk.counted(people())
-    drawn = users_at_risk.plot("risk", {"learner": one, "wire": one})
+    one = per_user_certainty.counted(people())
+    drawn = per_user_certainty.plot("risk", {"learner": one, "wire": one})
     names = list(dict.fromkeys(line[0] for line in drawn.rows))
     assert names == ["before the messages", "learner, with them", "wire, with them"]
     assert [line[2] for line in drawn.rows if line[0] == names[0]] == [100.0] * 61 + [0.0] * 39
@@ -252,8 +254,8 @@ def test_the_plot_has_a_line_before_and_one_for_each_view() -> None:
 
 @pytest.mark.parametrize("name", ["users.csv", "users.parquet"])
 def test_each_user_has_a_row_that_only_the_owner_may_read(tmp_path: Path, name: str) -> None:
-    place = users_at_risk.check(str(tmp_path / name), "--per-user", users_at_risk.TABLES)
-    users_at_risk.write_table(place, {"learner": people(4), "wire": people(3)})
+    place = per_user_certainty.check(str(tmp_path / name), "--per-user", per_user_certainty.TABLES)
+    per_user_certainty.write_table(place, {"learner": people(4), "wire": people(3)})
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     read = pandas.read_csv(place) if name.endswith("csv") else pandas.read_parquet(place)
     assert read.columns.tolist() == ["view", "user", "prior", "posterior", "right"]
@@ -265,7 +267,7 @@ def test_each_user_has_a_row_that_only_the_owner_may_read(tmp_path: Path, name: 
 
 def test_other_endings_are_refused() -> None:
     with pytest.raises(InputError, match=r"--plot 'a.pdf': the name must end in .svg or .png"):
-        users_at_risk.check("a.pdf", "--plot", users_at_risk.PLOTS)
+        per_user_certainty.check("a.pdf", "--plot", per_user_certainty.PLOTS)
 
 
 def test_what_is_guessed_by_an_estimate_is_said_to_be_her_own() -> None:

@@ -15,9 +15,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population, privacy
-from p2p_sim.core import summary
 from p2p_sim.leakage.attack import attack
 from p2p_sim.learning.training.evaluation import Comparison
+from p2p_sim.result_summary import down, up
 from protocols import LabelProportions, PeerToPeer, RandomizedResponse
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_notebooks_draw_what_was_measured():
     for each, texts in [
         (run, ["report", "5,100 bytes"]),
         (privacy.profile(RandomizedResponse(1.0)), ["ε (nats)", "δ(ε)", "1e0", "1e-6", "1"]),
-        (audit, ["measured at least", summary.down(audit.lower), "exact", "1"]),
+        (audit, ["measured at least", down(audit.lower), "exact", "1"]),
         (
             found,
             ["optimal", f"{optimal.utility.value:.4g}", f"{optimal.baseline.value:.4g} without the messages"],
@@ -177,6 +177,6 @@ def test_the_repr_of_a_profile_computes_nothing():
 
 
 def test_figures_hold_as_printed():
-    assert (summary.down(0.123456), summary.up(0.123456)) == ("0.1234", "0.1235")
-    assert (summary.down(2.0), summary.up(2.0), summary.up(9.99991), summary.down(0)) == ("2", "2", "10", "0")
-    assert (summary.up(float("inf")), summary.up(1e-12)) == ("inf", "1e-12")
+    assert (down(0.123456), up(0.123456)) == ("0.1234", "0.1235")
+    assert (down(2.0), up(2.0), up(9.99991), down(0)) == ("2", "2", "10", "0")
+    assert (up(float("inf")), up(1e-12)) == ("inf", "1e-12")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import p2p_sim
 from p2p_sim import privacy
-from p2p_sim.render.web.overview import in_focus, known, overview
+from p2p_sim.render.known_run import KnownRun
+from p2p_sim.render.web.overview import in_focus, overview
 from p2p_sim.report.figure_text import bound_text, bracket_text, figure
 from p2p_sim.report.view_summary import view_privacy
 from tests.contract.cases import PROTOCOLS, people_of
@@ -29,7 +30,7 @@ def run(request):
 
 
 def test_the_page_tells_the_figure_of_every_viewpoint(run):
-    told = known(run)
+    told = KnownRun.of(run)
     for point in overview(run, "run", told)["viewpoints"]:
         view = in_focus(point["view"], 4) or told.main
         for channels in ("plain", "encrypted") if "wire" in view else ("plain",):

@@ -12,7 +12,7 @@ import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core.message import USER
 from p2p_sim.render.web.answers import Answers
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.rundir import population_file, run_directory, trace_file, trace_writer
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace import neighbourhood
@@ -71,14 +71,14 @@ def test_a_file_is_searched_once_for_all(tmp_path, monkeypatch):
 
 def test_the_first_view_reads_a_few_columns_of_the_population(tmp_path, monkeypatch):
     saved("peers", tmp_path / "run", monkeypatch)
-    whole = Answers(tmp_path / "run", VIEWERS).answer("lanes", {})
+    whole = Answers(tmp_path / "run", VIEW_FUNCTIONS).answer("lanes", {})
     monkeypatch.setattr(population_file, "_ROWS", 7)
     monkeypatch.setattr(run_directory, "_AT_ONCE", 0)
     asked: list[dict[str, str]] = [{}, {"cluster": "5"}, {"user": "17"}, {"view": "learner"}, {"round": "2"}]
-    told = [Answers(tmp_path / "run", VIEWERS).answer("lanes", one) for one in asked]
+    told = [Answers(tmp_path / "run", VIEW_FUNCTIONS).answer("lanes", one) for one in asked]
     assert told[0] == whole
     monkeypatch.setattr(population_file, "read", forbid)
-    assert [Answers(tmp_path / "run", VIEWERS).answer("lanes", one) for one in asked] == told
+    assert [Answers(tmp_path / "run", VIEW_FUNCTIONS).answer("lanes", one) for one in asked] == told
     sizes = np.bincount(SCATTERED)[3:]
     assert whole["clusters"] == {"count": 3, "least": 20, "most": 20}
     assert neighbourhood.sizes_of(LazyRun(tmp_path / "run")).tolist() == sizes.tolist()
@@ -89,7 +89,7 @@ def test_crowds_without_clusters_are_all_users(tmp_path, monkeypatch):
     p2p_sim.run(protocol, Population.from_arrays(y=PLAIN.y), seed=3, trace="full", out=tmp_path / "run")
     monkeypatch.setattr(run_directory, "_AT_ONCE", 0)
     monkeypatch.setattr(population_file, "read", forbid)
-    told = Answers(tmp_path / "run", VIEWERS).answer("lanes", {"offset": "24"})
+    told = Answers(tmp_path / "run", VIEW_FUNCTIONS).answer("lanes", {"offset": "24"})
     assert (told["users"], told["cluster"], told["clusters"]) == (USERS, 0, None)
     assert [lane["user"] for lane in told["lanes"] if lane["user"]] == [str(user) for user in range(24, 48)]
     assert neighbourhood.sizes_of(LazyRun(tmp_path / "run")) is None

@@ -40,10 +40,10 @@ class Text:
 def read(data: bytes, what: str, usual: str, reading: Reading) -> Text:
     """Read delimited text; ``usual`` is the separator that the file's name promises.
 
-    InputError: not text, a separator that cannot be told, no header, names missing or twice, unequal lines, no rows.
+    InputError: not text, an unclear separator, no header, names missing or twice, unequal lines, no rows.
     """
     text, encoding = _decoded(data, what, reading.encoding)
-    first_line = re.match(rb"sep=([\t -~])\r?\n", text)  # the first line by which Excel is told
+    first_line = re.match(rb"sep=([\t -~])\r?\n", text)  # the first line that names Excel's separator
     text = text[first_line.end() :] if first_line else text
     separator = reading.mark or (first_line[1].decode() if first_line else _sniffed(text, usual, what))
     first = next(_lines(text, separator), None)
@@ -125,7 +125,7 @@ def _lines(text: bytes, separator: str) -> Iterator[list[str]]:
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=separator)
     try:
         yield from filter(None, lines)
-    except csv.Error:  # a cell of more than 128 KiB: what is no table is told later
+    except csv.Error:  # a cell of more than 128 KiB: what is no table is reported later
         return
 
 

@@ -1,4 +1,4 @@
-"""What a file holds, told by its first bytes: names may say otherwise."""
+"""What a file holds, by its first bytes: names may say otherwise."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _PROMISED = {
 def refuse_others(data: bytes, path: Path, kind: str) -> None:
     """Refuse a file whose contents are of another kind than its name says: text, parquet, npz, idx or svmlight.
 
-    Raises InputError with what it holds, and what to do; what cannot be told is left to the reader.
+    Raises InputError with what it holds, and what to do; what is not recognized is left to the reader.
     """
-    found = _told(data, path)
+    found = _recognized(data, path)
     fits = {kind} if kind != "svmlight" else {"text", "gzip", "bzip2", "xz", "json"}
     if found is None or found[0] in fits:
         return
@@ -75,7 +75,7 @@ def advice_for(ending: str) -> str | None:
     return None
 
 
-def _told(data: bytes, path: Path) -> tuple[str, str, str] | None:
+def _recognized(data: bytes, path: Path) -> tuple[str, str, str] | None:
     """Return the kind, what it is called, and what to do; None where it is not known."""
     stem = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
     for start, kind, what, advice in _STARTS:

@@ -72,7 +72,7 @@ class Reading:
         return None if self.separator is None else _NAMED.get(self.separator, self.separator)
 
     def given(self, *names: str) -> list[str]:
-        """Return which of some fields are not as they are by default; without names, of all."""
+        """Return the fields that differ from their defaults: those among ``names``, or among all if none is given."""
         every: list[Any] = [each for each in fields(self) if not names or each.name in names]
         return [each.name for each in every if getattr(self, each.name) != each.default]
 

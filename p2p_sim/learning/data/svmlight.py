@@ -99,8 +99,8 @@ def gather(
     """Read all rows of a file, or ``sample`` of them drawn by ``seed``, each as likely.
 
     ``hashed``: columns into which features are hashed, see ``hash_features``.  Memory is that of the rows that are
-    kept, whatever the file has.  ``progress`` is told after each block how many rows were read.  ``first``, ``size``
-    and errors: see ``blocks``; InputError also for a file without rows.
+    kept, whatever the file has.  ``progress`` is called after each block with the number of rows read.
+    ``first``, ``size`` and errors: see ``blocks``; InputError also for a file without rows.
     """
     kept: list[tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.uint64]]] = []
     total, limit = 0, np.uint64(2**64 - 1)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training.losses import LEAST, told
+from p2p_sim.learning.training.losses import LEAST, likelihoods_and_shares
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.privacy.label_matrices import Evidence, inverse
 
@@ -86,7 +86,7 @@ class ForwardClassifier:
         from sklearn.base import clone
 
         rows = evidence.rows(x)
-        likelihood, shares = told(evidence)
+        likelihood, shares = likelihoods_and_shares(evidence)
         self.labels = len(shares)
         chance = np.tile(shares, (len(rows), 1))
         for _ in range(self.rounds):

@@ -96,8 +96,8 @@ def _trained(
         real = every[starts[label] + _below(words[batch:], sizes[label])]
         kind = _one_hot(torch, label, k)
         made = _made(torch, maker, label, k, seed, "noise", step)
-        told = [_run(torch, judge, torch.cat([each, kind], dim=1)) for each in (real, made.detach())]
-        _step(descents[1], soft(-told[0]).mean() + soft(told[1]).mean(), rate, step / steps)
+        judged = [_run(torch, judge, torch.cat([each, kind], dim=1)) for each in (real, made.detach())]
+        _step(descents[1], soft(-judged[0]).mean() + soft(judged[1]).mean(), rate, step / steps)
         _step(
             descents[0], soft(-_run(torch, judge, torch.cat([made, kind], dim=1))).mean(), rate, step / steps
         )

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import stream, words
-from p2p_sim.core.summary import Rows, Summary, counted
-from p2p_sim.core.summary_picture import Bar, bars
 from p2p_sim.learning.training.metrics import (
     Metrics,
     Predicted,
@@ -24,6 +22,8 @@ from p2p_sim.learning.training.metrics import (
     shares,
 )
 from p2p_sim.learning.training.models import fitting, make
+from p2p_sim.result_picture import Bar, bars
+from p2p_sim.result_summary import Rows, Summary, counted
 
 Array = npt.NDArray[Any]
 
@@ -56,9 +56,9 @@ class Comparison(Summary):
     def summary(self) -> tuple[str, Rows]:
         """Return what printing it and notebooks show: test accuracies of the models side by side."""
         rows = [(name, f"{100 * share:.2f} %") for name, share in self._shares()]
-        told = [("trained on", f"{self.trained_on:,} {self.what} of {self.of:,} users")] if self.what else []
+        size = [("trained on", f"{self.trained_on:,} {self.what} of {self.of:,} users")] if self.what else []
         note = [("note", self.note)] if self.note else []
-        return f"Test accuracy of {self.model} on {counted(self.test_rows, 'row')}", [*rows, *told, *note]
+        return f"Test accuracy of {self.model} on {counted(self.test_rows, 'row')}", [*rows, *size, *note]
 
     def picture(self) -> str:
         """Return a bar for each model."""

@@ -411,12 +411,12 @@ def match_reports(x: Array, evidence: Evidence) -> Regression:
 
     x (n, d): features of all users.  Raises InputError if there is no report, and if none says anything.
     """
-    likelihood, begin = told(evidence)
+    likelihood, begin = likelihoods_and_shares(evidence)
     model = Regression(likelihood.shape[1])
     return model.fit(evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin)
 
 
-def told(evidence: Evidence) -> tuple[Array, Array]:
+def likelihoods_and_shares(evidence: Evidence) -> tuple[Array, Array]:
     """Return likelihoods (m, k), of which the largest of each report is 1, and label shares (k,) that make them likely.
 
     No share is below about 0.01.  Raises InputError if there is no report, and if none says anything.

@@ -132,7 +132,7 @@ RESAMPLED = 2.0
 
 
 class BagExamples(typing.Protocol):
-    """Examples whose labels are known by bag, in memory or read in passes.
+    """Examples whose labels are known by bag, in memory or read in batches.
 
     ``counts`` (b, k): the labels of each bag; ``alone``: whether no bag has more than one user.
     """

@@ -1,4 +1,4 @@
-"""Examples that are read in passes, kept in a scratch folder by the first one, as numbers that need no decoding."""
+"""Examples that are read in batches, kept in a scratch folder by the first pass, as numbers that need no decoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import StorageError
-from p2p_sim.learning.training.passes import Examples
+from p2p_sim.learning.training.models_in_batches import Examples
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +24,7 @@ _ROOM = 2
 class ScratchExamples:
     """Examples with a copy of their features and labels in ``folder``, if that has room; ``name``: of what they train.
 
-    What is read is the same with and without.  ``progress``: is told how far each pass is.
+    What is read is the same with and without.  ``progress``: called with how far each pass is.
     """
 
     def __init__(self, examples: Examples, folder: Path, name: str, progress: Progress | None = None):

@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from p2p_sim import backends
+from p2p_sim import backends, result_picture
 from p2p_sim.coalition import Coalition
-from p2p_sim.core import summary_picture
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.core.summary import Rows, Summary, counted, down
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.auditing import confidence_bounds, worlds
 from p2p_sim.privacy.auditing.arguments import (
@@ -54,6 +52,7 @@ from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registered import known
 from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.result_summary import Rows, Summary, counted, down
 from p2p_sim.run import Run
 
 
@@ -77,7 +76,7 @@ class Audit(Summary):
     ``confidence``, at least this; ``cap``: the most that so many ``trials`` of each label could show.  ``claims``: each
     with its verdict.  ``points``: δ at several ε, where δ is too small to be measured itself.  ``law``: whether the
     worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
-    ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.  ``true_positive``,
+    ``why``: in words; ``needed``: trials that would decide, None if that is not known.  ``true_positive``,
     ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
     ``assumes``: in sentences, what was taken for granted beside what ``audit`` says.  ``looks``: what each statistic
     measured of each pair of labels; ``lower``, ``statistic``, ``trials`` and the shares are those of the largest bound,
@@ -143,9 +142,9 @@ class Audit(Summary):
             for each in self.claims
             if each.holds
         ]
-        rows = [summary_picture.Bar("measured at least", self.lower, down(self.lower))]
-        rows += [summary_picture.Bar(name, value, f"{value:.4g}", marked=True) for name, value in claims]
-        return summary_picture.bars(f"{sign} of view {self.view}, measured and claimed", rows)
+        rows = [result_picture.Bar("measured at least", self.lower, down(self.lower))]
+        rows += [result_picture.Bar(name, value, f"{value:.4g}", marked=True) for name, value in claims]
+        return result_picture.bars(f"{sign} of view {self.view}, measured and claimed", rows)
 
     def _bound(self) -> str:
         return f"{'ε' if self.kind == 'delta' else 'δ'} >= {down(self.lower)}"

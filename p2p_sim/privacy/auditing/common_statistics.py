@@ -43,7 +43,7 @@ def readable(columns: SeenMessages, field: str, wanted: Array) -> Array:
 
 
 def bit_of_victim(seen: Seen, *, through_reports: bool, labels: int = 2) -> Array:
-    """Return the victim's noisy label as somebody was told it, ``UNSEEN``, or ``labels`` if several were; (worlds,).
+    """Return the victim's noisy label as somebody received it, ``UNSEEN``, or ``labels`` if several were; (worlds,).
 
     ``through_reports``: whether it is known who asks whom, so that a report gives away the label of who was asked.
     ``labels``: how many there are; of bits, ``labels`` is ``BOTH``.
@@ -243,7 +243,7 @@ def bit_law(seen: float, alpha: float, label: int) -> Array:
 
 @dataclass(frozen=True)
 class BagCount(Statistic):
-    """What is told of the victim's bag, the first of her world: its noisy count in steps.
+    """What is released of the victim's bag, the first of her world: its noisy count in steps.
 
     ``kind``: of message; ``bags``: in a world; ``others``: ones among the others of her bag; ``steps``: a label;
     ``noise``: probabilities of -J .. J steps.

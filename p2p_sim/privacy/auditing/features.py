@@ -82,7 +82,7 @@ def _weighed(seen: Seen, reports: SeenMessages, weights: Array) -> Array:
 class _Group(NamedTuple):
     """A way to sort a kind's messages into ``width`` cells a world; ``mask``: which of them, None for all.
 
-    ``cells``: names and cells of the numbers told; all but the first ``always`` are left out for long vectors.
+    ``cells``: names and cells of the numbers; all but the first ``always`` are left out for long vectors.
     """
 
     cell: Array

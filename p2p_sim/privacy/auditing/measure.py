@@ -125,7 +125,7 @@ class Measured:
         return min((each for each in found if each is not None), default=None)
 
     def needed(self, target: float) -> int | None:
-        """Return how many trials a label are expected to give a lower bound of ``target``; None if it can't be told."""
+        """Return how many trials a label are expected to give a lower bound of ``target``; None if not known."""
         plans = []
         for chance in self.chances:
             if self.kind == "delta":

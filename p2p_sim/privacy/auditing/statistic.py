@@ -91,11 +91,11 @@ class Blind(Statistic):
         return {"nothing": np.zeros(seen.worlds, np.int8)}
 
     def between(self, labels: tuple[int, int]) -> Statistic:  # noqa: ARG002
-        """Return the same: no label is told from another."""
+        """Return the same: no two labels are told apart."""
         return self
 
     def row_ratios(self, rows: WorldCounts) -> Array:
-        """Return that nothing is told."""
+        """Return that nothing is learned."""
         return np.zeros(len(rows["nothing"]))
 
     def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:  # noqa: ARG002

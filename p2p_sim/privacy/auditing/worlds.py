@@ -49,7 +49,7 @@ def drawn(
 
 
 def numbers(draws: Draws, size: int, worlds: int) -> tuple[Array, list[str]]:
-    """Return a table (worlds, f) of drawn values, and names; a user of the world is told by her place in it."""
+    """Return a table (worlds, f) of drawn values, and names; a user of the world is named by her place in it."""
     names: list[str] = []
     columns: list[Array] = []
     for drawn_from, drawn in sorted(draws.items()):

@@ -65,7 +65,7 @@ def composed(profile: PrivacyProfile, times: int, **options: Any) -> PrivacyProf
 
 
 def repeated(profile: PrivacyProfile, times: int) -> PrivacyProfile:
-    """Return what ``times`` >= 1 runs on the same labels show, each with fresh coins; refused if it cannot be told.
+    """Return what ``times`` >= 1 runs on the same labels show, each with fresh coins; refused if that is not known.
 
     The runs are of the same clusters too, so one case holds in all of them; it is looked for where the cases are few
     and list their outcomes.

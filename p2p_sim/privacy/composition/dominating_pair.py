@@ -20,7 +20,7 @@ KNOTS = 250
 """Values of epsilon, from 0 up, at which the curve is computed."""
 
 _FAR = 1e-30  # the last knot is where delta has fallen to this, or to where it stays
-_TINY = _FAR / 100  # deltas below need not be told from 0
+_TINY = _FAR / 100  # deltas below need not be distinguished from 0
 _ROUGH = 1e-22
 
 

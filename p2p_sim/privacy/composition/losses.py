@@ -1,4 +1,4 @@
-"""A law that is told by its losses in both directions, and the losses of laws that list their outcomes.
+"""A law that is given by its losses in both directions, and the losses of laws that list their outcomes.
 
 *Source:* ``docs/laws.md``, "Composition".
 """

@@ -99,7 +99,7 @@ def points_of(log_p: Array, log_q: Array, wrong: float = 0.0) -> Points:
 
 
 def tidy(points: Points) -> Points:
-    """Sort; join losses that rounding alone told apart; move masses too small for floats to ``lost``."""
+    """Sort; join losses that differ by rounding alone; move masses too small for floats to ``lost``."""
     keep = points.masses >= _LEAST
     lost = points.lost + float(np.count_nonzero(~keep)) * _LEAST
     order = np.argsort(points.losses[keep], kind="stable")

@@ -30,12 +30,12 @@ from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
-from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.privacy import many_values
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw, TapeFaultDraws
 from p2p_sim.privacy.many_values import Array, Values
 from p2p_sim.privacy.profile import number, probability
+from p2p_sim.result_summary import Rows, Summary, counted
 
 Observation = tuple[Any, ...]
 """All that a coalition saw on one way: messages, and its members' draws."""

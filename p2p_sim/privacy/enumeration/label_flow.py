@@ -2,7 +2,7 @@
 
 A protocol is run with two and with three users, every inbox being watched.  A party that looked at nothing which
 depends on the user's label or draws sends nothing that depends on them: programs hold their inboxes alone.  Which of an
-inbox it looked at is told field by field; that messages came at all, and from whom, counts as looked at with any field.
+inbox it looked at is recorded field by field; a look at any field counts as one at how many came, and from whom.
 What is sealed for somebody else can be handed on, and can decide nothing else.
 """
 

@@ -14,7 +14,7 @@ from p2p_sim.privacy.laws.finite import Atoms, Nothing
 
 __all__ = ["Atoms", "Mixture", "Nothing", "Scaled", "Worst"]
 
-_NEARLY = 0.999  # part of a delta below which nothing need be told to see whether a law is above it
+_NEARLY = 0.999  # of a delta: smaller ones need not be distinguished to see whether a law is above it
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trust
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, full_disclosure, trusted, trusted_under_faults
-from p2p_sim.privacy.mechanism_parts.told_sums import of_proportions, without_noise
+from p2p_sim.privacy.mechanism_parts.likelihoods_from_sums import of_proportions, without_noise
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting

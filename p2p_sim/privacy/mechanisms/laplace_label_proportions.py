@@ -17,7 +17,7 @@ from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.laws import noise
 from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, trusted, trusted_under_faults
-from p2p_sim.privacy.mechanism_parts.told_sums import discrete_laplace, of_proportions
+from p2p_sim.privacy.mechanism_parts.likelihoods_from_sums import discrete_laplace, of_proportions
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting

@@ -53,9 +53,9 @@ def law(protocol: MultiStage, setting: Setting) -> PrivacyProfile:
         return replace(found, basis="upper") if drawn else found
     if not setting.view.user_count or protocol.stages == 1:
         return PrivacyProfile(setting.text, "exact", BLIND, (ONCE,), "", Nothing())
-    told = parallel(_stages(protocol, setting.text, protocol.stages - 1))
+    earlier = parallel(_stages(protocol, setting.text, protocol.stages - 1))
     why = "a peer sees the prior of her stage, which is computed from the reports of the stages before"
-    return replace(told, basis="upper", assumes=(*told.assumes, why))
+    return replace(earlier, basis="upper", assumes=(*earlier.assumes, why))
 
 
 def _stages(protocol: MultiStage, view: str, stages: int) -> list[PrivacyProfile]:
@@ -83,7 +83,7 @@ def local_epsilon(protocol: MultiStage) -> float:
 
 
 def noise(protocol: MultiStage) -> LabelNoise:
-    """Return how often users lie, if there is one stage; else what each report says under the prior that was told."""
+    """Return how often users lie, if there is one stage; else what each report says under the prior of its user."""
     k = protocol.labels
     if protocol.stages == 1:
         return LabelNoise(protocol.response.lying(k), k)
@@ -107,7 +107,7 @@ def evidence(protocol: MultiStage, columns: Columns, people: Population) -> Evid
 
 
 def priors(protocol: MultiStage, columns: Columns, people: Population) -> Array:
-    """Return the prior under which each report was made, (m, k): what the learner told of the sender's cluster.
+    """Return the prior under which each report was made, (m, k): what the learner sent of the sender's cluster.
 
     The learner's arithmetic, repeated on what she received.  *Assumes:* reports name the public cluster of their
     sender, and arrive in their stage, as they do without faults.
@@ -118,7 +118,7 @@ def priors(protocol: MultiStage, columns: Columns, people: Population) -> Array:
     for number in range(1, protocol.stages + 1):
         mine = stage == number
         if number > 1:
-            found[mine] = beliefs.told(cluster[mine])
+            found[mine] = beliefs.as_read(cluster[mine])
         beliefs.learn(cluster[mine], columns["y"][mine])
     return found
 
@@ -152,19 +152,19 @@ def _clusters(columns: Columns, people: Population) -> npt.NDArray[np.int64]:
 
 
 def attack(protocol: MultiStage, view: View, eta: Floats) -> LabelLikelihoods:
-    """Return what each report that the view reads says of its sender's label, under the prior that she was told.
+    """Return what each report that the view reads says of its sender's label, under the prior that she was given.
 
     A view that reads reports reads the priors, too, since both are of the learner.  Peers who do not read reports are
-    told a prior, which comes from those of their cluster: that is left out, and the basis is "lower".
+    given a prior, which comes from those of their cluster: that is left out, and the basis is "lower".
     """
     check_prior_rows(view, eta, protocol.labels)
-    reports, told = readable(view, "report"), readable(view, "prior", "recipient")
+    reports, priors_read = readable(view, "report"), readable(view, "prior", "recipient")
     prior = np.full((len(reports["y"]), protocol.labels), 1 / protocol.labels)
-    asked = np.isin(reports["sender"], told["recipient"])
-    place = np.searchsorted(told["recipient"], reports["sender"][asked])
-    prior[asked] = told["p"].reshape(-1, protocol.labels)[place]
+    asked = np.isin(reports["sender"], priors_read["recipient"])
+    place = np.searchsorted(priors_read["recipient"], reports["sender"][asked])
+    prior[asked] = priors_read["p"].reshape(-1, protocol.labels)[place]
     chances = prior_response.likelihoods(protocol.response, prior, reports["y"].astype(np.int64))
-    peers = set(told["recipient"].tolist()) & view.coalition.users
+    peers = set(priors_read["recipient"].tolist()) & view.coalition.users
     blind = bool(peers) and not np.isin(reports["sender"], list(view.coalition.users), invert=True).any()
     with np.errstate(divide="ignore"):
         return of_senders(view, reports["sender"], np.log(chances), LIKELIHOOD, "lower" if blind else "exact")

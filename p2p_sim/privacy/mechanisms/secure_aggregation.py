@@ -40,7 +40,7 @@ from p2p_sim.privacy.mechanism_parts.label_reports import (
     readable,
     rows_of,
 )
-from p2p_sim.privacy.mechanism_parts.told_sums import BagSums, LogNoise, of_sums, without_noise
+from p2p_sim.privacy.mechanism_parts.likelihoods_from_sums import LogNoise, ReadSums, of_sums, without_noise
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, fits
@@ -240,22 +240,22 @@ def attack(protocol: SecureAggregation, view: View, eta: Floats) -> LabelLikelih
     know who.
     """
     check_prior_rows(view, eta, 2)
-    told = readable(view, "total", "bag")
-    there = ~told["refused"].astype(np.bool_)
+    totals = readable(view, "total", "bag")
+    there = ~totals["refused"].astype(np.bool_)
     if not there.any():
         return LabelLikelihoods.silent(2, "the view reads no sum")
     check_nothing_missing(view)
-    sums = BagSums(*(told[name][there].astype(np.int64) for name in ("bag", "size", "total")))
+    sums = ReadSums(*(totals[name][there].astype(np.int64) for name in ("bag", "size", "total")))
     known, gone = _own_noise(protocol, view, sums)
     of_honest = _shares_of(protocol, sums.size - gone) if protocol.noisy else without_noise
-    honest = BagSums(sums.bag, sums.size, sums.total - known)
+    honest = ReadSums(sums.bag, sums.size, sums.total - known)
     source = f"{PAPER}, Theorem 6.3, with the noise of those who stayed"
     found = of_sums(view, eta, protocol.bag_size, honest, of_honest, protocol.grid, source)
     masked = AGGREGATOR in view.coalition.servers or view.coalition.wire
     return replace(found, basis="lower") if masked and view.coalition.users else found
 
 
-def _own_noise(protocol: SecureAggregation, view: View, sums: BagSums) -> tuple[Ints, Ints]:
+def _own_noise(protocol: SecureAggregation, view: View, sums: ReadSums) -> tuple[Ints, Ints]:
     """Return the noise of the view's own users in each sum, in steps, and how many of them are in it."""
     noise, many = np.zeros(len(sums.bag), np.int64), np.zeros(len(sums.bag), np.int64)
     own = members(view)

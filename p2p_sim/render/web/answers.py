@@ -12,8 +12,9 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_digits
+from p2p_sim.render.known_run import KnownRun, ViewFunctions
 from p2p_sim.render.web.messages import Found, Look, Place, gather, lanes
-from p2p_sim.render.web.overview import FOCUS, Known, Viewers, in_focus, known, overview
+from p2p_sim.render.web.overview import FOCUS, in_focus, overview
 from p2p_sim.rundir import manifest
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.run_json import RUN, why_none
@@ -29,12 +30,12 @@ _PLACES = 2  # of which messages are held, so that filters and viewpoints come a
 class _OpenRun:
     """One open run, with the answers to its last queries."""
 
-    def __init__(self, run: RunRecord, viewers: Viewers, place: Path):
+    def __init__(self, run: RunRecord, view_functions: ViewFunctions, place: Path):
         self.run, self._place = run, place
-        self.known: Known = known(run)
+        self.known: KnownRun = KnownRun.of(run)
         self.found: Callable[[Place], Found] = lru_cache(_PLACES)(lambda place: gather(run, place))
         self._privacy: Callable[[str, str, int], dict[str, Any]] = lru_cache(64)(
-            lambda view, channels, _changed: viewers.privacy(run, view, channels)
+            lambda view, channels, _changed: view_functions.privacy(run, view, channels)
         )
 
     def privacy(self, view: str, channels: str) -> dict[str, Any]:
@@ -52,8 +53,10 @@ class Answers:
     ``load``: reads a run.  Raises InputError if there is no run.
     """
 
-    def __init__(self, root: Path, viewers: Viewers, load: Callable[[Path], RunRecord] = LazyRun):
-        self._viewers, self._load = viewers, load
+    def __init__(
+        self, root: Path, view_functions: ViewFunctions, load: Callable[[Path], RunRecord] = LazyRun
+    ):
+        self._view_functions, self._load = view_functions, load
         self._root = Path(os.path.realpath(root))  # resolve() fails for links in a circle
         self._opened: dict[tuple[str, int, int], _OpenRun] = {}
         self._opening, self._looking, self._counting = threading.Lock(), threading.Lock(), threading.Lock()
@@ -96,7 +99,9 @@ class Answers:
             with self._counting:  # takes up to two seconds, during which one can go on looking
                 return open_run.privacy(look.view or open_run.known.main, look.channels)
         with self._looking:
-            return lanes(open_run.run, open_run.known, open_run.found(place), look, self._viewers.coalition)
+            return lanes(
+                open_run.run, open_run.known, open_run.found(place), look, self._view_functions.coalition
+            )
 
     def check(self) -> None:
         """Open the folder if it is a run directory; raises InputError if it is damaged or has a newer format."""
@@ -126,7 +131,7 @@ class Answers:
             key = (name, now.st_ino, now.st_mtime_ns)  # a run that was replaced is read again
             if key not in self._opened:
                 self._opened = {}  # one run is held, for it may be large
-                self._opened = {key: _OpenRun(self._load(place), self._viewers, place)}
+                self._opened = {key: _OpenRun(self._load(place), self._view_functions, place)}
             return self._opened[key]
 
 

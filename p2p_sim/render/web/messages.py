@@ -13,7 +13,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.render import scene
-from p2p_sim.render.web.overview import Known
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import neighbourhood, query
 from p2p_sim.trace.slices import Slice, Viewer, message_id, party
@@ -162,7 +162,11 @@ class Look:
 
 
 def lanes(
-    run: RunRecord, known: Known, found: Found, look: Look, eyes_of: Callable[[RunRecord, str, Known], Viewer]
+    run: RunRecord,
+    known: KnownRun,
+    found: Found,
+    look: Look,
+    eyes_of: Callable[[RunRecord, str, KnownRun], Viewer],
 ) -> dict[str, Any]:
     """Return lanes and messages as JSON values; raises InputError for a kind, round or view that there is not.
 
@@ -205,7 +209,7 @@ def _filtered(part: Slice, look: Look) -> Slice:
 
 
 def _lanes(run: RunRecord, found: Found, named: bool) -> list[dict[str, str]]:
-    """Return the lanes as JSON values; ``named``: whether it is told who dropped out or lied."""
+    """Return the lanes as JSON values; ``named``: whether they say who dropped out or lied."""
     table, shown = found.table, []
     faulty = run.faulty if named else {}
     states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}

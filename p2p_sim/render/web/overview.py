@@ -1,69 +1,14 @@
-"""What the web page shows of a run before any messages, and the functions that resolve and describe views."""
+"""What the web page shows of a run before any messages: its settings, rounds, roles, and views to choose from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from p2p_sim.core.ledger import Count
-from p2p_sim.core.message import USER, Message
+from p2p_sim.core.message import USER
 from p2p_sim.render import text_labels
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
-from p2p_sim.trace.slices import Viewer
-
-
-@dataclass(frozen=True)
-class Known:
-    """Message kinds and roles of a run, also if its protocol is not known; coalitions are read with them.
-
-    ``at_work``: kinds that the run's parameters use; ``servers``: servers that are not idle; ``counts``: as
-    ``Run.counts``, of a run that was cut off up to there; ``cut``: what such a run lacks, in words, otherwise empty.
-    """
-
-    kinds: dict[str, Message]
-    at_work: tuple[str, ...]
-    servers: tuple[str, ...]
-    counts: Mapping[tuple[str, int], Count]
-    cut: str = ""
-
-    @property
-    def main(self) -> str:
-        """The view that is shown first: the learner, otherwise a server, otherwise a user."""
-        return "learner" if "learner" in self.servers else next(iter(self.servers), USER)
-
-    def messages(self) -> dict[str, Message]:
-        """Return the message kinds by name."""
-        return self.kinds
-
-    def roles(self) -> tuple[str, ...]:
-        """Return the roles: the population's, then servers."""
-        return (USER, *self.servers)
-
-
-@dataclass(frozen=True)
-class Viewers:
-    """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
-
-    coalition: Callable[[RunRecord, str, Known], Viewer]
-    privacy: Callable[[RunRecord, str, str], dict[str, Any]]
-
-
-def known(run: RunRecord) -> Known:
-    """Return the kinds and roles of a run; raises InputError if its protocol is not shipped and it kept no messages."""
-    program = run.source
-    kept, kinds = query.recorded_trace(run, program)
-    counts = run.counts or kept.counts
-    cut = (query.missing_note(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
-    if program is None:
-        named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
-        return Known(
-            kinds, tuple(kinds), tuple(dict.fromkeys(role for role in named if role != USER)), counts, cut
-        )
-    servers = tuple(role for role in program.roles() if role not in (USER, *program.idle_roles()))
-    return Known(kinds, tuple(program.kinds_at_work()), servers, counts, cut)
-
 
 EVERYBODY = ""
 """The name of the view that sees everything."""
@@ -72,7 +17,7 @@ FOCUS = "user:*"
 """Stands for the user in focus, in the name of a view."""
 
 
-def overview(run: RunRecord, name: str, info: Known) -> dict[str, Any]:
+def overview(run: RunRecord, name: str, info: KnownRun) -> dict[str, Any]:
     """Return the run's settings, rounds, roles and views as JSON values; the population is not read."""
     people = query.census(run)
     return {
@@ -92,7 +37,7 @@ def overview(run: RunRecord, name: str, info: Known) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kinds(info: Known) -> dict[str, Any]:
+def _kinds(info: KnownRun) -> dict[str, Any]:
     return {
         kind: {
             "text": message.text, "sealed_for": message.sealed_for, "layers": list(message.layers),
@@ -103,7 +48,7 @@ def _kinds(info: Known) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rounds(info: Known) -> list[dict[str, Any]]:
+def _rounds(info: KnownRun) -> list[dict[str, Any]]:
     """Return counts of each round and kind: ``messages`` delivered, ``travelled``, ``nbytes`` on the wire."""
     order = list(info.kinds)
     rows = [
@@ -114,7 +59,7 @@ def _rounds(info: Known) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["round"], order.index(str(row["kind"]))))
 
 
-def _roles(info: Known) -> list[dict[str, Any]]:
+def _roles(info: KnownRun) -> list[dict[str, Any]]:
     """Return what travelled from and to each role, including lost and duplicate messages."""
     found = {
         role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
@@ -129,7 +74,7 @@ def _roles(info: Known) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _viewpoints(info: Known) -> list[dict[str, str]]:
+def _viewpoints(info: KnownRun) -> list[dict[str, str]]:
     """Return the views to choose from; others can be typed."""
     servers = info.servers
     found = {EVERYBODY: "everything", **{role: role for role in servers}}

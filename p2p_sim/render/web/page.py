@@ -9,8 +9,9 @@ from typing import Any
 
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
+from p2p_sim.render.known_run import KnownRun, ViewFunctions
 from p2p_sim.render.web.messages import Found, Look, Place, gather, lanes
-from p2p_sim.render.web.overview import EVERYBODY, FOCUS, Known, Viewers, in_focus, known, overview
+from p2p_sim.render.web.overview import EVERYBODY, FOCUS, in_focus, overview
 from p2p_sim.rundir.run_record import RunRecord
 
 SCRIPTS = (
@@ -57,17 +58,17 @@ LACKS = (
 )
 
 
-def export(run: RunRecord, name: str, viewers: Viewers, place: Place) -> str:
+def export(run: RunRecord, name: str, view_functions: ViewFunctions, place: Place) -> str:
     """Return the page with the messages of some users of a run, for every view, without the seed.
 
     Raises InputError as ``gather`` does, and for a run whose seed could be guessed.
     """
     seeds.check_secret(run.seed, run.seed_source, "the page of --export")
-    info, found = known(run), gather(run, place)
+    info, found = KnownRun.of(run), gather(run, place)
     about = overview(run, name, info) | {"seed": None}
     if place.user is None:
         about["viewpoints"] = [at for at in about["viewpoints"] if FOCUS not in at["view"]]
-    whole = lanes(run, info, found, Look(), viewers.coalition)
+    whole = lanes(run, info, found, Look(), view_functions.coalition)
     whole["notes"] = [note for note in found.notes if note != info.cut]  # the file says itself what it cut
     for lane in whole["lanes"]:
         lane["state"] = ""  # who lied would tell of the seed
@@ -80,15 +81,15 @@ def export(run: RunRecord, name: str, viewers: Viewers, place: Place) -> str:
         for channels in ("plain", "encrypted") if "wire" in view else ("plain",):
             key = f"{point['view']}|{channels}"
             if view != EVERYBODY:
-                seen = lanes(run, info, found, Look(view=view, channels=channels), viewers.coalition)
+                seen = lanes(run, info, found, Look(view=view, channels=channels), view_functions.coalition)
                 data["sights"][key] = {mask: _bits(seen, mask) for mask in ("seen", "readable")}
-            data["figures"][key] = _privacy(run, view or info.main, channels, viewers)
+            data["figures"][key] = _privacy(run, view or info.main, channels, view_functions)
     return page(secrets.token_urlsafe(16), data)
 
 
-def _privacy(run: RunRecord, view: str, channels: str, viewers: Viewers) -> dict[str, Any]:
+def _privacy(run: RunRecord, view: str, channels: str, view_functions: ViewFunctions) -> dict[str, Any]:
     try:
-        return viewers.privacy(run, view, channels)
+        return view_functions.privacy(run, view, channels)
     except InputError as error:  # of a run without its population, say: the page says it
         return {"view": view, "rows": [], "note": str(error)}
 
@@ -97,7 +98,7 @@ def _bits(seen: dict[str, Any], mask: str) -> str:
     return "".join("1" if row[mask] else "0" for row in seen["messages"])
 
 
-def _holds(info: Known, place: Place, found: Found, whole: dict[str, Any]) -> str:
+def _holds(info: KnownRun, place: Place, found: Found, whole: dict[str, Any]) -> str:
     """Return which messages an export holds, in words."""
     held, every = len(whole["messages"]), sum(count.messages for count in info.counts.values())
     who = f"user {place.user} and whom she met"

@@ -12,7 +12,6 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, privacy
-from p2p_sim.core import summary
 from p2p_sim.core.columns import PerMessage
 from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_printed
 from p2p_sim.privacy.enumeration.exhaustive_draws import TapeDraw
@@ -22,6 +21,7 @@ from p2p_sim.privacy.mechanisms.cluster_response import bound, listed_views
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed, views
 from p2p_sim.report import figure_text
 from p2p_sim.report.privacy_table import AccountRequest, table_of
+from p2p_sim.result_summary import down, up
 from protocols import ClusterResponse
 
 pytestmark = pytest.mark.slow
@@ -336,7 +336,7 @@ def test_what_rounding_of_floats_adds_is_not_printed() -> None:
         "1.001",
         "2",
     ]
-    assert (summary.up(1 + 3e-15), summary.up(1 + 1e-10), summary.down(1 - 3e-15), summary.down(1 - 1e-10)) == (
+    assert (up(1 + 3e-15), up(1 + 1e-10), down(1 - 3e-15), down(1 - 1e-10)) == (
         "1", "1.001", "1", "0.9999",
     )  # fmt: skip
 

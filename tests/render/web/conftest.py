@@ -18,10 +18,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.render.known_run import ViewFunctions
 from p2p_sim.render.web.answers import Answers
-from p2p_sim.render.web.overview import Viewers
 from p2p_sim.render.web.server import Server, serving
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
@@ -63,9 +63,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(root: Path, load: Callable[[Path], Any] = LazyRun, viewers: Viewers = VIEWERS) -> Iterator[Server]:
+def served(
+    root: Path, load: Callable[[Path], Any] = LazyRun, view_functions: ViewFunctions = VIEW_FUNCTIONS
+) -> Iterator[Server]:
     """Serve a folder on a free port while the test goes on."""
-    with serving(Answers(root, viewers, load)) as server:
+    with serving(Answers(root, view_functions, load)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

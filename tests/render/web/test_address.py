@@ -9,7 +9,7 @@ import pytest
 
 from p2p_sim.render.web.messages import Place
 from p2p_sim.render.web.page import export
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from tests.render.web.conftest import make, served
 from tests.render.web.test_keys import ids
 
@@ -118,7 +118,7 @@ def test_names_that_are_none_are_left_alone(tab, server):
 
 def test_an_exported_file_keeps_its_address_too(tab, tmp_path):
     file = tmp_path / "page.html"
-    file.write_text(export(make("peers"), "peers", VIEWERS, Place(user=7)))
+    file.write_text(export(make("peers"), "peers", VIEW_FUNCTIONS, Place(user=7)))
     tab.open(file.as_uri())
     chosen(tab, ("#view", "user:*"), ("#round", "2"))
     tab.page.locator("#picture").press("ArrowDown")

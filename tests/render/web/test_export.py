@@ -10,10 +10,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.web.messages import Look, Place, gather, lanes
-from p2p_sim.render.web.overview import known
 from p2p_sim.render.web.page import export
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.run import load
 from protocols import SecureAggregation
 from tests.render.web.conftest import MANY, SEED, make
@@ -23,7 +23,7 @@ LARGE = 9876543210123456789
 
 
 def exported(run, place, name="a run"):
-    page = export(run, name, VIEWERS, place)
+    page = export(run, name, VIEW_FUNCTIONS, place)
     held = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
     return page, held, json.loads(held)
 
@@ -33,8 +33,8 @@ def exported(run, place, name="a run"):
 def test_it_holds_what_every_viewpoint_would_be_sent(name, place):
     run = make(name)
     _, _, data = exported(run, place)
-    found, told = gather(run, place), known(run)
-    whole = lanes(run, told, found, Look(), VIEWERS.coalition)
+    found, told = gather(run, place), KnownRun.of(run)
+    whole = lanes(run, told, found, Look(), VIEW_FUNCTIONS.coalition)
     assert data["lanes"]["messages"] == whole["messages"]
     views = [point["view"] for point in data["overview"]["viewpoints"]]
     assert ("user:*" in views) == (place.user is not None)
@@ -44,7 +44,7 @@ def test_it_holds_what_every_viewpoint_would_be_sent(name, place):
         view, _, channels = key.partition("|")
         look = Look(view=view.replace("user:*", "user:5"), channels=channels)
         for message, seen, readable in zip(
-            lanes(run, told, found, look, VIEWERS.coalition)["messages"],
+            lanes(run, told, found, look, VIEW_FUNCTIONS.coalition)["messages"],
             bits["seen"],
             bits["readable"],
             strict=True,
@@ -71,7 +71,7 @@ def test_it_says_how_much_it_cut_and_not_how_to_see_more():
         SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full", seed=SEED
     )
     _, _, data = exported(run, Place())
-    total = lanes(run, known(run), gather(run, Place()), Look(), VIEWERS.coalition)["total"]
+    total = lanes(run, KnownRun.of(run), gather(run, Place()), Look(), VIEW_FUNCTIONS.coalition)["total"]
     assert f", the first 2,000 of {total:,} of theirs." in data["holds"]
     assert not any("choose a kind" in note for note in data["lanes"]["notes"])
 

@@ -14,7 +14,7 @@ import p2p_sim
 from p2p_sim.core import Message, Party, Protocol
 from p2p_sim.render.web.messages import Place
 from p2p_sim.render.web.page import export
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.run import load
 from tests.render.web.conftest import PEOPLE, SEED, make, served
 from tests.told import told_in
@@ -103,7 +103,7 @@ def test_html_in_a_damaged_run_is_text(tab, root):
 
 def test_html_in_an_export_is_text(tab, tmp_path):
     file = tmp_path / "page.html"
-    file.write_text(export(hostile(), HIT, VIEWERS, Place()))
+    file.write_text(export(hostile(), HIT, VIEW_FUNCTIONS, Place()))
     tab.open(file.as_uri())
     assert unharmed(tab)
     assert HIT in tab.text("#title")
@@ -173,7 +173,7 @@ def test_the_policy_stops_what_the_page_would_not_do(tab, server):
 def test_an_export_works_from_a_file(tab, tmp_path):
     run = make("shuffle")
     file = tmp_path / "a page & more #1.html"
-    file.write_text(export(run, "shuffle", VIEWERS, Place(user=7)))
+    file.write_text(export(run, "shuffle", VIEW_FUNCTIONS, Place(user=7)))
     tab.open(file.as_uri())
     assert tab.text("#holds").startswith(
         "This file holds 1 of the run's 180 messages: of user 7 and whom she met."

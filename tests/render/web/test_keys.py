@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.web.messages import Look, Place, gather, lanes
-from p2p_sim.render.web.overview import known
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from tests.render.web.conftest import make
 from tests.render.web.test_style import contrast
 
@@ -41,7 +41,9 @@ def ids(name, place, **look):
     run = make(name)
     return [
         one["id"]
-        for one in lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.coalition)["messages"]
+        for one in lanes(run, KnownRun.of(run), gather(run, place), Look(**look), VIEW_FUNCTIONS.coalition)[
+            "messages"
+        ]
     ]
 
 

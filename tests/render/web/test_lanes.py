@@ -7,11 +7,12 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.sequence import draw
 from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.messages import LANES, MARKS, Look, Place, gather, lanes
-from p2p_sim.render.web.overview import known, overview
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.render.web.overview import overview
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.run import load
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace.slices import Slice
@@ -26,7 +27,7 @@ HERE = Place()
 
 
 def shown(run, place=HERE, **look):
-    return lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.coalition)
+    return lanes(run, KnownRun.of(run), gather(run, place), Look(**look), VIEW_FUNCTIONS.coalition)
 
 
 def ids(told):
@@ -93,8 +94,8 @@ def test_the_page_has_the_lanes_of_a_diagram_in_the_same_order(name):
 
 def test_kinds_that_the_parameters_leave_without_use_are_not_offered():
     run = make("shuffle")  # through two shufflers
-    assert list(overview(run, "a run", known(run))["kinds"]) == ["report2", "passed2", "mixed"]
-    assert list(known(run).kinds) == list(run.source.messages())
+    assert list(overview(run, "a run", KnownRun.of(run))["kinds"]) == ["report2", "passed2", "mixed"]
+    assert list(KnownRun.of(run).kinds) == list(run.source.messages())
 
 
 def test_messages_of_one_kind_and_one_round(run):
@@ -202,15 +203,15 @@ def test_a_run_that_was_cut_off_is_shown_as_far_as_it_goes(tmp_path):
     cut = LazyRun(cut_off(whole, tmp_path / "cut", without="report"))
     told = shown(cut)
     assert ids(told) == [one["id"] for one in shown(whole)["messages"] if one["kind"] != "report"]
-    about = overview(cut, "cut", known(cut))
+    about = overview(cut, "cut", KnownRun.of(cut))
     assert about["cut"].startswith("the run was cut off")
-    assert overview(whole, "whole", known(whole))["cut"] == ""
+    assert overview(whole, "whole", KnownRun.of(whole))["cut"] == ""
     assert about["cut"] not in told["notes"], "it is said once, of the run"
     assert [(row["round"], row["kind"], row["messages"]) for row in about["rounds"]] == [
         (1, "ask", 60),
         (2, "label", 60),
     ]
-    answers = Answers(tmp_path, VIEWERS)
+    answers = Answers(tmp_path, VIEW_FUNCTIONS)
     assert answers.names() == ["cut"]
     assert ids(answers.answer("lanes", {"view": "user:7"})) == ids(told)
 

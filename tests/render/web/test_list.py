@@ -7,9 +7,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.web.messages import Look, Place, gather, lanes
-from p2p_sim.render.web.overview import known
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from protocols import NetworkShuffle, PeerToPeer
 from tests.render.web.conftest import make, served
 from tests.render.web.test_keys import focus
@@ -18,7 +18,9 @@ from tests.rundir.test_lazy_run import cut_off
 
 def wanted(name, **look):
     run = make(name)
-    return lanes(run, known(run), gather(run, Place()), Look(**look), VIEWERS.coalition)["messages"]
+    return lanes(run, KnownRun.of(run), gather(run, Place()), Look(**look), VIEW_FUNCTIONS.coalition)[
+        "messages"
+    ]
 
 
 def cut(tab):
@@ -41,7 +43,7 @@ def test_the_list_says_what_the_picture_shows(tab, server, view):
     tab.page.select_option("#view", view)
     tab.drawn()
     tab.page.click("#list")
-    kinds, found = known(make("shuffle")).kinds, wanted("shuffle", view=view)
+    kinds, found = KnownRun.of(make("shuffle")).kinds, wanted("shuffle", view=view)
     for row, one in zip(listed(tab), found, strict=True):
         fields = kinds[one["kind"]].fields
         read = one["readable"] and [f"{name} = {value}" for name, value in one["fields"].items()]
@@ -250,7 +252,9 @@ def test_many_rounds_are_cut_and_said_to_be(tab, tmp_path):
 def test_theorems_that_do_not_apply_are_counted_and_can_be_read(tab, server):
     run = make("peers")
     idle = [
-        row for row in VIEWERS.privacy(run, "learner", "plain")["rows"] if row["basis"] == "does not apply"
+        row
+        for row in VIEW_FUNCTIONS.privacy(run, "learner", "plain")["rows"]
+        if row["basis"] == "does not apply"
     ]
     assert len(idle) == 2
     tab.open(server.url)

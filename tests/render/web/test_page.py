@@ -6,16 +6,18 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.render.known_run import KnownRun
 from p2p_sim.render.web.messages import Look, Place, gather, lanes
-from p2p_sim.render.web.overview import known
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from protocols import SecureAggregation
 from tests.render.web.conftest import make, served
 
 
 def wanted(name, place=None, **look):
     run = make(name)
-    return lanes(run, known(run), gather(run, place or Place()), Look(**look), VIEWERS.coalition)["messages"]
+    return lanes(
+        run, KnownRun.of(run), gather(run, place or Place()), Look(**look), VIEW_FUNCTIONS.coalition
+    )["messages"]
 
 
 def ids(messages):
@@ -135,7 +137,7 @@ def test_a_viewpoint_strikes_out_what_it_cannot_read(tab, server, run, view):
     tab.drawn()
     tab.page.remove_listener("response", hear)
     told = wanted(run, view=view)
-    kinds = known(make(run)).kinds
+    kinds = KnownRun.of(make(run)).kinds
     drawn = tab.page.eval_on_selector_all(
         ".mark", "all => all.map(one => [one.classList.contains('unseen'), one.querySelector('text').textContent, "
         "[...one.querySelectorAll('.struck')].map(part => part.textContent)])",

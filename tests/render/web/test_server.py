@@ -21,7 +21,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.render.web import server as server_module
 from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.server import serving
-from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.rundir import population_file
 from p2p_sim.rundir.run_directory import LazyRun
 from tests.cli.conftest import below
@@ -220,7 +220,7 @@ def test_every_answer_has_the_headers_also_to_what_is_no_request(runs):
     def broken(*_):
         raise ZeroDivisionError("nothing to divide")
 
-    with served(runs, viewers=replace(VIEWERS, privacy=broken)) as server:
+    with served(runs, view_functions=replace(VIEW_FUNCTIONS, privacy=broken)) as server:
         host = b"Host: 127.0.0.1:%d\r\n\r\n" % server.server_address[1]
         token = b"/" + server.token.encode() + b"/"
         wanted = {
@@ -286,7 +286,7 @@ def test_ctrl_c_is_heard_where_an_answer_is_done_already(runs, monkeypatch):
 
     begin = ThreadingMixIn.process_request
     monkeypatch.setattr(ThreadingMixIn, "process_request", interrupted)
-    with serving(Answers(runs, VIEWERS)) as server:
+    with serving(Answers(runs, VIEW_FUNCTIONS)) as server:
         socket.create_connection(server.server_address[:2]).close()
         with pytest.raises(KeyboardInterrupt):
             server.handle_request()
@@ -324,7 +324,7 @@ def test_whatever_else_goes_wrong_is_an_answer(runs):
     def broken(*_):
         raise ZeroDivisionError("nothing to divide")
 
-    with served(runs, viewers=replace(VIEWERS, privacy=broken)) as server:
+    with served(runs, view_functions=replace(VIEW_FUNCTIONS, privacy=broken)) as server:
         status, _, body = ask(server, "api/figures?view=learner")
         assert (status, json.loads(body)) == (500, {"error": "ZeroDivisionError: nothing to divide"})
         assert ask(server)[0] == 200
@@ -372,12 +372,12 @@ def test_a_port_in_use_is_named(server, runs):
     port = server.server_address[1]
     with (
         pytest.raises(InputError, match=f"port {port} is in use: choose another"),
-        serving(Answers(runs, VIEWERS), port),
+        serving(Answers(runs, VIEW_FUNCTIONS), port),
     ):
         pass
     with (
         pytest.raises(InputError, match="port = 70000: must be from 0"),
-        serving(Answers(runs, VIEWERS), 70000),
+        serving(Answers(runs, VIEW_FUNCTIONS), 70000),
     ):
         pass
 
@@ -390,4 +390,4 @@ def test_a_folder_without_runs_is_named(tmp_path):
         "file": "it is a file; name the folder",
     }.items():
         with pytest.raises(InputError, match=f"is no run directory and holds none: {why}"):
-            Answers(tmp_path / name, VIEWERS)
+            Answers(tmp_path / name, VIEW_FUNCTIONS)

@@ -176,13 +176,13 @@ def evidence(protocol: ClusterResponse, columns: Columns, people: Population) ->
 
     Its weights are those of the modified loss, (l(y) - beta q~ . l) / (1 - beta).  *Source:* Clustering 2022, Lemma 3.
     """
-    told, first = np.unique(columns["q_cluster"], return_index=True)
+    clusters, first = np.unique(columns["q_cluster"], return_index=True)
     q = columns["weights"][first] / columns["weights"][first].sum(axis=1, keepdims=True)
-    known = np.isin(columns["cluster"], told)
+    known = np.isin(columns["cluster"], clusters)
     users = columns["sender"][known]
     group = np.zeros(people.users, np.int64)
-    group[users] = np.searchsorted(told, columns["cluster"][known])
-    if not len(told):
+    group[users] = np.searchsorted(clusters, columns["cluster"][known])
+    if not len(clusters):
         return Evidence(users, np.ones((0, protocol.labels)), lambda: np.ones((0, protocol.labels)))
     matrices = ResamplingMatrices(float(protocol.settings().beta), q, group=group)
     found = matrices.evidence(users, columns["y"][known].astype(np.int64))

@@ -1,4 +1,4 @@
-"""What the learner is told of a cluster, q~ and labels that may be drawn from it, and what that says of each label.
+"""What the learner receives of a cluster, q~ and labels that may be drawn from it, and what that says of each label.
 
 *Source:* ``docs/laws.md``, "What a view says of single labels".
 """
@@ -36,7 +36,7 @@ SOURCE = (
 
 
 def attack(protocol: ClusterResponse, view: View, eta: Floats) -> LabelLikelihoods:
-    """Return what a view knows of labels: all, if it reads what the curator is told; otherwise what the learner is.
+    """Return what a view knows of labels: all, if it reads what the curator receives; else what the learner knows.
 
     Given q~, released labels are independent; and q~ depends on the numbers of labels in the cluster.  "lower" in
     clusters with too many values of q~ to list them, and where labels are missing: what q~ says by itself of the labels
@@ -45,7 +45,7 @@ def attack(protocol: ClusterResponse, view: View, eta: Floats) -> LabelLikelihoo
     check_prior_rows(view, eta, protocol.labels)
     if not np.isin(readable(view, "report")["sender"], members(view)).all():
         return by_matrix(view, np.eye(protocol.labels), "the label itself is read")
-    released, told = readable(view, "released", "user"), readable(view, "distribution", "cluster")
+    released, distributions = readable(view, "released", "user"), readable(view, "distribution", "cluster")
     if not len(released["user"]):
         return LabelLikelihoods.silent(protocol.labels, "the view reads neither labels nor distributions")
     check_nothing_missing(view)
@@ -54,17 +54,18 @@ def attack(protocol: ClusterResponse, view: View, eta: Floats) -> LabelLikelihoo
             f"view = {view.name!r}: lacks lambda, which follows from an estimate that nobody is told "
             f"(phi_share = {protocol.phi_share!r}); give phi"
         )
-    return _of_released(protocol, view, eta, released, told)
+    return _of_released(protocol, view, eta, released, distributions)
 
 
 def _of_released(
-    protocol: ClusterResponse, view: View, eta: Floats, released: Columns, told: Columns
+    protocol: ClusterResponse, view: View, eta: Floats, released: Columns, distributions: Columns
 ) -> LabelLikelihoods:
     people, rows = clusters_of(view), rows_of(view, released["user"])
-    known = np.isin(people.codes[rows], told["cluster"])  # a message may be lost
+    known = np.isin(people.codes[rows], distributions["cluster"])  # a message may be lost
     rows, said = rows[known], released["y"][known].astype(np.int64)
-    place = np.searchsorted(told["cluster"], people.codes[rows])
-    shares, lam = told["weights"] / told["weights"].sum(axis=1, keepdims=True), float(protocol.settings().lam)
+    place = np.searchsorted(distributions["cluster"], people.codes[rows])
+    weights, lam = distributions["weights"], float(protocol.settings().lam)
+    shares = weights / weights.sum(axis=1, keepdims=True)
     chances = lam * np.repeat(shares[place, said][:, None], protocol.labels, axis=1)
     chances[np.arange(len(said)), said] += 1 - lam
     with np.errstate(divide="ignore"):
@@ -76,7 +77,7 @@ def _of_released(
         belief /= belief.sum(axis=1, keepdims=True)
         # where labels are missing nobody knows whether the curator had them
         all_here = len(users) == people.size[rows[users[0]]] or _uniform(protocol)
-        counted = _of_distribution(protocol, told["weights"][cluster], belief) if all_here else None
+        counted = _of_distribution(protocol, weights[cluster], belief) if all_here else None
         if counted is None:
             basis = "lower"
         else:

@@ -40,9 +40,9 @@ class DistributionAndLabel(Statistic):
     def read(self, seen: Seen) -> WorldCounts:
         """Look up the distribution of the cluster, and the victim's label."""
         q, y = np.full(seen.worlds, NONE, np.int64), np.full(seen.worlds, NONE, np.int64)
-        told, labels = seen.kinds.get("distribution"), seen.kinds.get("released")
-        if told is not None and "weights" in told.fields:
-            q[seen.world_of(told)] = self._numbers(told.fields["weights"])
+        distributions, labels = seen.kinds.get("distribution"), seen.kinds.get("released")
+        if distributions is not None and "weights" in distributions.fields:
+            q[seen.world_of(distributions)] = self._numbers(distributions.fields["weights"])
         if labels is not None and "y" in labels.fields:
             mine = labels.fields["user"] % self.size == 0
             world = seen.world_of(labels)[mine]
@@ -115,7 +115,7 @@ def unaudited(protocol: ClusterResponse, coalition: Coalition, channels: str) ->
 def statistic(
     protocol: ClusterResponse, coalition: Coalition, size: int, composition: int, channels: str
 ) -> Statistic | None:
-    """Return the victim's own label, for who is shown it, or what is told of her cluster, if it is small."""
+    """Return the victim's own label, for who is shown it, or the distribution of her cluster, if that is small."""
     if sees_curator(coalition, encrypted=channels == "encrypted"):
         return Answered.of(math.inf, Fraction(0), protocol.labels)
     if LEARNER not in coalition.servers:

@@ -80,9 +80,9 @@ class ShownUsers(Law):
 
     def bound(self, epsilon: float) -> float:
         """Return an upper bound of delta."""
-        told = self._asked() * self.local.delta(epsilon).upper  # if it were told who asked whom
-        cases = ((chance, self._unknown(epsilon, known, told)) for chance, known in self._known())
-        return min(told, math.fsum(chance * found for chance, found in cases) * (1 + _ROUNDED))
+        if_asks_known = self._asked() * self.local.delta(epsilon).upper  # if it were told who asked whom
+        cases = ((chance, self._unknown(epsilon, known, if_asks_known)) for chance, known in self._known())
+        return min(if_asks_known, math.fsum(chance * found for chance, found in cases) * (1 + _ROUNDED))
 
     def _known(self) -> list[tuple[float, int]]:
         """Return (chance, number) of the honest others' labels that colluders know at most."""
@@ -98,17 +98,17 @@ class ShownUsers(Law):
         honest = self.size - self.colluders
         return -math.expm1(honest * math.log1p(-self.theta / self.size)) * (1 + _ROUNDED)
 
-    def _unknown(self, epsilon: float, known: int, told: float) -> float:
+    def _unknown(self, epsilon: float, known: int, if_asks_known: float) -> float:
         """Return the bound where colluders know so many of the honest others' labels."""
         users = self.size - self.colluders - known
-        whole = self._shown(epsilon, users, users, told) if users <= _FEW else told
+        whole = self._shown(epsilon, users, users, if_asks_known) if users <= _FEW else if_asks_known
         above, total = 1.0, 0.0  # of each group of numbers, what the largest shows
         for shown, rest in _groups(self.theta / self.size, self.size - self.colluders, users):
-            total += max(0.0, above - rest) * min(whole, self._shown(epsilon, shown, users, told))
+            total += max(0.0, above - rest) * min(whole, self._shown(epsilon, shown, users, if_asks_known))
             above = rest
-        return min(whole, total + above * told)
+        return min(whole, total + above * if_asks_known)
 
-    def _shown(self, epsilon: float, shown: int, users: int, told: float) -> float:
+    def _shown(self, epsilon: float, shown: int, users: int, if_asks_known: float) -> float:
         """Return the bound where so many of ``users`` are shown: a random set of them, shuffled."""
         if not shown:
             return 0.0
@@ -118,7 +118,8 @@ class ShownUsers(Law):
             return 0.0
         crowd = _shuffled(shown, self.local.epsilon0, self.labels)
         return min(
-            told, share * min(crowd.delta(inner).upper, self.local.delta(inner).upper) * (1 + _ROUNDED)
+            if_asks_known,
+            share * min(crowd.delta(inner).upper, self.local.delta(inner).upper) * (1 + _ROUNDED),
         )
 
 

@@ -122,7 +122,7 @@ class ClusterReports(Law):
     ``alpha``: probability in [0, 1/2].  ``theta``: probability that a user reports.  ``composition``: ones among the
     other honest users, 0 to size - 1 - colluders; None for the worst.  ``side``: only the direction from 0 to 1,
     which over all compositions is as bad as the other (swap the names of the labels).  ``nodes``: of ``Reports``.
-    ``least``: deltas below need not be told from 0.
+    ``least``: deltas below need not be distinguished from 0.
 
     *Source:* Clustering 2022, Algorithm 2; ``docs/laws.md``, "The learner".  *Assumes:* users follow the protocol.
     """
@@ -264,7 +264,7 @@ class ClusterReports(Law):
         return self if same else replace(self, nodes=COARSE)
 
     def with_floor(self, least: float) -> Law:
-        """Return the law whose deltas below ``least`` need not be told from 0."""
+        """Return the law whose deltas below ``least`` need not be distinguished from 0."""
         return replace(self, least=least)
 
     def ceiling(self, epsilon: float) -> float:

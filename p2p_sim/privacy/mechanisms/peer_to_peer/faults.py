@@ -33,7 +33,7 @@ from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import graph_law
-from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability, told_probability
+from p2p_sim.privacy.mechanisms.peer_to_peer.law import asks_known_probability, seen_probability
 from p2p_sim.privacy.mechanisms.peer_to_peer.retried import RetriedReports
 from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
@@ -76,7 +76,7 @@ def under_faults(
     if setting.people is not None:
         return graph_law.under_faults(plain, protocol, setting, faults)
     if protocol.labels > 2:
-        return _as_if_told(local, protocol, setting)
+        return _as_if_asks_were_known(local, protocol, setting)
     if protocol.retries and (faults.drop or colluders):  # who can answer changes, or colluders hear several
         return _retried(local, protocol, setting, faults)
     thinned = _thinned(law, protocol, setting, faults)
@@ -111,13 +111,13 @@ def _in_the_clear(
     return upper(plain, faults, "fewer messages show the victim's noisy label less often")
 
 
-def _as_if_told(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
+def _as_if_asks_were_known(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return the profile of the learner, or of her with curious users, of several labels: the second statement.
 
     It holds for who knows who asked whom, and so for who does not.
     """
     n, turns = setting.size or 1, 1 + int(protocol.retries)
-    chance = told_probability(n, setting.view.user_count, float(protocol.theta), turns)
+    chance = asks_known_probability(n, setting.view.user_count, float(protocol.theta), turns)
     about = f"if who asked whom is told, the victim's label is seen with probability {chance:.6g} at most"
     return replace(local, source=about, law=Scaled(chance, local_law(protocol)))
 

@@ -116,11 +116,11 @@ def seen_probability(setting: Setting, n: int, c: int, theta: float, turns: int 
         hit = theta * _asks_probability(n, turns)
         return -math.expm1((n - 1) * turns * _log1m(1 / n) + math.log1p(-hit)) if n > 1 else theta
     if setting.view.wire and setting.learner:
-        return told_probability(n, c, theta, turns)
+        return asks_known_probability(n, c, theta, turns)
     return _asked_probability(n, c, 0.0, 0, turns)
 
 
-def told_probability(n: int, c: int, theta: float, turns: int = 1) -> float:
+def asks_known_probability(n: int, c: int, theta: float, turns: int = 1) -> float:
     """Return the probability that the learner and c users see the victim's bit, if they are told who asked whom."""
     return _asked_probability(n, c, theta, n - c, turns)
 

@@ -65,9 +65,9 @@ class SmallCluster:
         k, n = self.labels, self.honest
         urns = math.comb(n + k - 1, k - 1)
         seen = urns if self.theta == 1 and not self.colluders else math.comb(n + k, k)
-        told = sum(math.comb(d + k - 1, k - 1) ** 2 for d in range(self.known + 1))
+        heard = sum(math.comb(d + k - 1, k - 1) ** 2 for d in range(self.known + 1))
         cases = math.comb(n - 1 + k - 1, k - 1)
-        if max(urns * seen, cases * seen * told) > MOST:
+        if max(urns * seen, cases * seen * heard) > MOST:
             return False
         return self._rarest < _TINY
 
@@ -94,11 +94,11 @@ class SmallCluster:
         """Return the probabilities of all that is seen, where the victim has a label and the others theirs."""
         reports, found = _reports(self), []
         for d, chance in enumerate(distinct_hits(self.colluders, self.honest - 1, self.size - 1)):
-            for told in vectors(d, self.labels):
-                share = _drawn(told, others)
-                left = tuple(max(0, a - b) for a, b in zip(others, told, strict=True))
+            for heard in vectors(d, self.labels):
+                share = _drawn(heard, others)
+                left = tuple(max(0, a - b) for a, b in zip(others, heard, strict=True))
                 urn = _said(self.alpha, _plus(left, _one(label, self.labels))) if share else None
-                for said, weight in enumerate(_said(self.alpha, told) * (chance * share)):
+                for said, weight in enumerate(_said(self.alpha, heard) * (chance * share)):
                     if urn is None:
                         found.append(np.zeros(reports.shape[1]))
                     else:
@@ -222,10 +222,10 @@ def _cases(others: int, labels: int) -> Iterator[Counts]:
             yield case
 
 
-def _drawn(told: Counts, others: Counts) -> float:
+def _drawn(heard: Counts, others: Counts) -> float:
     """Return with which chance so many of each label are among as many of the others."""
-    ways = math.prod(math.comb(all_, some) for all_, some in zip(others, told, strict=True))
-    return ways / math.comb(sum(others), sum(told))
+    ways = math.prod(math.comb(all_, some) for all_, some in zip(others, heard, strict=True))
+    return ways / math.comb(sum(others), sum(heard))
 
 
 def _ways(vector: Counts) -> int:

@@ -9,7 +9,7 @@ Two bounds follow; each holds for all labels, since s is least, in every tail, w
 
 Fresh: take the neighbours one after the other.  Of j's other neighbours, f were not met before: their bits are as yet
 unseen, and of these at least Bin(f, alpha) are ones (or zeros), whatever the rest: the vote is with m = Bin(f, alpha),
-which is told.  Votes are independent mechanisms, each of which may depend on what came before: they compose.
+which is revealed.  Votes are independent mechanisms, each of which may depend on what came before: they compose.
 
 Least: all votes are at most as good as with the least m of all neighbours, of which P(m < x) is at most the sum of
 those of each.

@@ -1,10 +1,10 @@
 """Algorithm 2 with retries, where users drop out or collude with the learner: an upper bound by shuffles.
 
-Tell who is there at each step.  The victim answers up to some attempt, or to the last.  The bits of those who could
-answer at that attempt are a crowd from which every report of an attempt up to it is drawn evenly: what is reported is
-computed from their shuffle.  Reports of later attempts are told, and the users whose bits they show leave the crowd;
-lost messages make a report likelier to show its sender's own bit, and with that excess probability the sender is told
-and leaves the crowd, too.
+Suppose that who is there at each step is revealed.  The victim answers up to some attempt, or to the last.  The bits
+of those who could answer at that attempt are a crowd from which every report of an attempt up to it is drawn evenly:
+what is reported is computed from their shuffle.  Reports of later attempts are revealed, and the users whose bits they
+show leave the crowd; lost messages make a report likelier to show its sender's own bit, and with that excess
+probability the sender is revealed and leaves the crowd, too.
 
 *Source:* ``docs/laws.md``, "Faults of Algorithm 2".
 """

@@ -2,14 +2,14 @@
 // The list: the messages of the picture as a table, to read, to copy, and for who does not see arrows.
 
 /** Write messages into `place`; `looked`: whether somebody's eyes are looked through; `chosen(index)` hears of a click. */
-function list(place, told, kinds, looked, chosen) {
+function list(place, shown, kinds, looked, chosen) {
   place.replaceChildren();
-  const table = make("table", { class: "list", "aria-label": counted(told.messages.length, "message") }, "", place);
+  const table = make("table", { class: "list", "aria-label": counted(shown.messages.length, "message") }, "", place);
   const head = make("tr", {}, "", make("thead", {}, "", table));
   const titles = [["round", 1], ["kind"], ["from"], ["to"], ["bytes", 1], ...(looked ? [["from here"]] : []), ["fields"]];
   for (const [title, number] of titles) make("th", { scope: "col", class: number ? "number" : "" }, title, head);
   const body = make("tbody", {}, "", table);
-  told.messages.forEach((one, index) => {
+  shown.messages.forEach((one, index) => {
     const row = make("tr", { class: "entry" + (one.seen ? "" : " unseen"), "data-id": one.id, "data-index": index }, "", body);
     make("td", { class: "number" }, one.round, row);
     make("button", { type: "button", tabindex: -1, title: one.id }, one.kind, make("td", {}, "", row));

@@ -35,8 +35,8 @@ async function open(run, wanted, how) {
   by("run").value = run;
   by("setting").textContent = "reading the run…";
   for (const id of ["cut", "holds", "error"]) by(id).hidden = true;
-  let told;
-  try { told = await ask("overview", { run }); }
+  let found;
+  try { found = await ask("overview", { run }); }
   catch (error) {
     if (mine !== latest) return;
     by("title").textContent = run || "p2p-sim";
@@ -45,7 +45,7 @@ async function open(run, wanted, how) {
     throw error;
   }
   if (mine !== latest) return;
-  about = told;
+  about = found;
   document.body.classList.remove("empty");
   setting(about, null);
   fill(by("kind"), [["", "all"], ...Object.keys(about.kinds).map((kind) => [kind, kind])]);
@@ -72,9 +72,9 @@ async function show(change, how = "pushState") {
   let refused = null;
   Object.assign(state, { message: "" }, change);
   try {
-    const told = await working(ask("lanes", asking()));
+    const found = await working(ask("lanes", asking()));
     if (mine !== latest) return null;
-    shown = told;
+    shown = found;
     by("error").hidden = true;
     paint();
     point(shown.messages.findIndex((one) => one.id === state.message));

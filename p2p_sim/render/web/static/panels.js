@@ -91,14 +91,14 @@ function message(one, kind, focused, none) {
   if (!one) return make("p", {}, none ? "There is none to choose." : "Click an arrow, or press ↓.", place);
   if (!one.seen) make("p", { class: "basis" }, "The viewpoint does not see this message at all.", place);
   const party = (name) => (focused && name.startsWith("user:") ? link(name, "Put in focus", () => focused(name.slice(5))) : name);
-  const told = [
+  const pairs = [
     ["id", one.id], ["kind", one.kind], ["meaning", kind.text], ["round", String(one.round)], ["from", party(one.from)], ["to", party(one.to)],
     ["bytes", one.nbytes ? whole(one.nbytes) : "0: to oneself, not on the wire"],
   ];
-  if (kind.sealed_for) told.push(["sealed for", [...kind.layers, kind.sealed_for].join(", then ")]);
-  for (const name of kind.fields) told.push(one.readable ? [name, one.fields[name]] : [name, "cannot be read from here", true]);
+  if (kind.sealed_for) pairs.push(["sealed for", [...kind.layers, kind.sealed_for].join(", then ")]);
+  for (const name of kind.fields) pairs.push(one.readable ? [name, one.fields[name]] : [name, "cannot be read from here", true]);
   const list = make("dl", {}, "", place);
-  for (const [name, value, look] of told) {
+  for (const [name, value, look] of pairs) {
     make("dt", {}, name, list);
     const cell = make("dd", look || (!one.seen && name !== "meaning") ? { class: "struck" } : {}, value instanceof Node ? "" : value, list);
     if (value instanceof Node) cell.appendChild(value);

@@ -4,15 +4,15 @@
 const ROW = 23, EDGE = 8, NARROW = 30, WIDE = 112, LABEL = 112;
 
 /** Draw lanes and messages into `place`; `chosen(index)` hears of a click, `focused(user)` of one on a user's name. */
-function picture(place, told, kinds, focus, chosen, focused) {
+function picture(place, shown, kinds, focus, chosen, focused) {
   place.replaceChildren();
-  const names = short(told.lanes), [lanes, wide] = spread(names, told.lanes, place.clientWidth - EDGE - LABEL);
+  const names = short(shown.lanes), [lanes, wide] = spread(names, shown.lanes, place.clientWidth - EDGE - LABEL);
   const width = Math.max(wide + LABEL, place.clientWidth);
   const heads = make("div", { id: "heads", role: "group", "aria-label": "Parties" }, "", place);
   heads.style.width = width + "px";
-  told.lanes.forEach((lane, number) => head(heads, lane, names[number], lanes.get(lane.id), focus, focused));
+  shown.lanes.forEach((lane, number) => head(heads, lane, names[number], lanes.get(lane.id), focus, focused));
   const order = Object.keys(kinds);
-  for (const [round, messages] of byRound(told.messages)) {
+  for (const [round, messages] of byRound(shown.messages)) {
     const band = make("section", { "aria-label": "round " + round }, "", place);
     band.style.width = width + "px";
     make("span", {}, `round ${round}: ${counted(messages.length, "message")}`, make("h3", {}, "", band));

@@ -23,9 +23,9 @@ async function fromServer(what, asked) {
   let answer;
   try { answer = await fetch("api/" + what + "?" + new URLSearchParams(given)); }
   catch { throw new Error("the server does not answer: is p2p-sim trace serve still running?"); }
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error || "the server answered " + answer.status);
-  return told;
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error || "the server answered " + answer.status);
+  return found;
 }
 
 function fromInside(what, asked) {

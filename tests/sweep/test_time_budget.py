@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from p2p_sim.sweep import processes
-from p2p_sim.sweep.budget import OUT_OF_TIME, Budget, Timed
+from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
 
 
 class Clock:
@@ -45,9 +45,9 @@ def made(
     """Make all runs within a budget; return the clock, the runs that were made, and those that were not."""
     clock = Clock(dict(enumerate(seconds)), workers)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
-    budget = Budget(until, workers)
+    budget = TimeBudget(until, workers)
     budget.begin(groups)
-    timed, waiting, done, out = Timed(clock, budget), list(range(len(groups))), [], []
+    timed, waiting, done, out = TimedWorkers(clock, budget), list(range(len(groups))), [], []
     while waiting or clock.running:
         while waiting and clock.free():
             index = waiting.pop(0)
@@ -82,7 +82,7 @@ def test_nothing_goes_on_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_budget_workers_are_asked_as_ever() -> None:
     clock = Clock({0: 5.0}, 1)
-    timed = Timed(clock, None)
+    timed = TimedWorkers(clock, None)
     assert timed.give(0, "", "a")
     assert timed.take() == (0, "done", "")
 

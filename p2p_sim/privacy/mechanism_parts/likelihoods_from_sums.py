@@ -1,4 +1,4 @@
-"""What is told of bags, sums of labels with or without noise, and what they say of each label.
+"""The released sums of bags, with or without noise, and what they say of each label.
 
 *Source:* ``docs/laws.md``, "What a view says of single labels".
 """
@@ -28,8 +28,8 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class BagSums:
-    """What a view was told of bags: their numbers, ascending, how many labels arrived, and the sum in steps."""
+class ReadSums:
+    """The sums that a view reads: the bags' numbers, ascending, how many labels arrived, and the sum in steps."""
 
     bag: Ints
     size: Ints
@@ -37,7 +37,7 @@ class BagSums:
 
 
 LogNoise = Callable[[Ints, Ints], Floats]
-"""From noise, in steps, and the places of bags among those told: ln P(noise)."""
+"""From noise, in steps, and the places of bags among those read: ln P(noise)."""
 
 
 def without_noise(rest: Ints, _which: Ints) -> Floats:
@@ -46,7 +46,7 @@ def without_noise(rest: Ints, _which: Ints) -> Floats:
 
 
 def of_sums(
-    view: View, eta: Floats, bag_size: int, told: BagSums, log_noise: LogNoise, grid: int, source: str
+    view: View, eta: Floats, bag_size: int, sums: ReadSums, log_noise: LogNoise, grid: int, source: str
 ) -> LabelLikelihoods:
     """Return what the sums of bags say of each label.
 
@@ -54,18 +54,18 @@ def of_sums(
     may be missing, each as likely: who sees more than the learner may know who, which is left out.
     """
     number = bag_numbers(clusters_of(view), np.arange(len(eta)), bag_size).astype(np.int64)
-    groups = Groups(np.where(np.isin(number, told.bag), number, -1))
-    place = np.searchsorted(told.bag, groups.names)
+    groups = Groups(np.where(np.isin(number, sums.bag), number, -1))
+    place = np.searchsorted(sums.bag, groups.names)
     at, count = groups.counts
     which = place[at]
-    log_weights = log_noise(told.total[which] - grid * count, which)
-    short = np.flatnonzero(told.size[place] != groups.sizes)
+    log_weights = log_noise(sums.total[which] - grid * count, which)
+    short = np.flatnonzero(sums.size[place] != groups.sizes)
     starts = np.cumsum(groups.sizes + 1) - (groups.sizes + 1)
     for group in short.tolist():
         end = starts[group] + groups.sizes[group] + 1
         row = place[group]
-        arrived = np.arange(int(told.size[row]) + 1)
-        seen = log_noise(told.total[row] - grid * arrived, np.full(len(arrived), row))
+        arrived = np.arange(int(sums.size[row]) + 1)
+        seen = log_noise(sums.total[row] - grid * arrived, np.full(len(arrived), row))
         log_weights[starts[group] : end] = _thinned(int(groups.sizes[group]), seen)
     logs = groups.likelihoods(eta[:, 1], log_weights)
     alone = view.coalition.servers == {LEARNER} and not view.coalition.users and not view.coalition.wire
@@ -101,9 +101,9 @@ def of_proportions(
     check_prior_rows(view, eta, 2)
     if not np.isin(readable(view, "report")["sender"], members(view)).all():
         return by_matrix(view, np.eye(2), "the label itself is read")
-    told = readable(view, "proportion", "bag")
-    if not len(told["bag"]):
+    columns = readable(view, "proportion", "bag")
+    if not len(columns["bag"]):
         return LabelLikelihoods.silent(2, "the view reads neither labels nor sums")
     check_nothing_missing(view)
-    sums = BagSums(*(told[name].astype(np.int64) for name in ("bag", "size", "total")))
+    sums = ReadSums(*(columns[name].astype(np.int64) for name in ("bag", "size", "total")))
     return of_sums(view, eta, bag_size, sums, log_noise, grid, source)

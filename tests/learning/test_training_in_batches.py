@@ -21,12 +21,12 @@ from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import data_split, experiment, synthetic_users, training_in_memory
 from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
-from p2p_sim.learning.streamed_training import _Groups, _Released
-from p2p_sim.learning.training import label_stream, noise_correction, passes
-from p2p_sim.learning.training.label_stream import LabelStream
+from p2p_sim.learning.training import models_in_batches, noise_correction, scratch_labels
 from p2p_sim.learning.training.losses import Bags, channel, match
-from p2p_sim.learning.training.passes import Look, Moments, StreamedBags
+from p2p_sim.learning.training.models_in_batches import BagsInBatches, FirstPass, Moments
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
+from p2p_sim.learning.training.scratch_labels import ScratchLabels
+from p2p_sim.learning.training_in_batches import _Groups, _Released
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import (
@@ -88,11 +88,11 @@ def written(folder: Path, x: Array, y: Array, cluster: Array, cuts: tuple[int, .
     return folder
 
 
-def labelled(given: passes.Examples, often: Array) -> passes.Labelled:
+def labelled(given: models_in_batches.Examples, often: Array) -> models_in_batches.Labelled:
     """Passes over rows with ``often`` (n, k) labels of each value."""
 
     def one() -> Iterator[tuple[Array, Array]]:
-        cuts = passes.edges(given)
+        cuts = models_in_batches.edges(given)
         for (x, _), low in zip(given.batches(cuts), cuts, strict=False):
             yield x, often[low : low + len(x)]
 
@@ -111,7 +111,7 @@ def test_files_hold_the_rows_however_they_are_divided(tmp_path: Path) -> None:
                 assert np.array_equal(x, mine)
                 assert np.array_equal(y, labels)
         one = labelled(stored, np.eye(LABELS, dtype=np.int64)[given.y])
-        trained = passes.train("logistic-regression", one, Look.at(one, LABELS), LABELS)
+        trained = models_in_batches.train("logistic-regression", one, FirstPass.over(one, LABELS), LABELS)
         said.append(trained.predicted(given.x).probabilities)
     assert np.array_equal(*said)  # bit by bit
     x, y = stored.spread(100)
@@ -121,25 +121,25 @@ def test_files_hold_the_rows_however_they_are_divided(tmp_path: Path) -> None:
 
 def test_wide_rows_come_in_smaller_batches() -> None:
     wide = InMemory(np.zeros((9000, 500)), np.zeros(9000, np.uint8), 2)
-    assert passes.edges(wide) == [0, 4194, 8388, 9000]  # 16 MiB each
+    assert models_in_batches.edges(wide) == [0, 4194, 8388, 9000]  # 16 MiB each
 
 
 def test_labels_of_users_in_any_order_come_by_user(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(label_stream, "_FEW", 7)
-    monkeypatch.setattr(label_stream, "_MOST", 9)
-    monkeypatch.setattr(label_stream, "_READ", 5)
+    monkeypatch.setattr(scratch_labels, "_FEW", 7)
+    monkeypatch.setattr(scratch_labels, "_MOST", 9)
+    monkeypatch.setattr(scratch_labels, "_READ", 5)
     rng = np.random.default_rng(3)
     user, y = rng.integers(0, 200, 500), rng.integers(0, 256, 500)
-    stream = LabelStream.of(
+    sorted_labels = ScratchLabels.of(
         [(user[:90], y[:90]), (user[90:90], y[90:90]), (user[90:], y[90:])], 200, tmp_path
     )
     order = np.argsort(user, kind="stable")  # labels of a user stay in the order in which they came
     edges = [0, 1, 60, 61, 200]
-    parts = list(stream.batches(edges))
+    parts = list(sorted_labels.batches(edges))
     found = np.concatenate([rows + low for (rows, _), low in zip(parts, edges, strict=False)])
     assert np.array_equal(found, user[order])
     assert np.array_equal(np.concatenate([labels for _, labels in parts]), y[order])
-    nothing = LabelStream.of([], 200, tmp_path)
+    nothing = ScratchLabels.of([], 200, tmp_path)
     assert [len(rows) for rows, _ in nothing.batches(edges)] == [0, 0, 0, 0]
 
 
@@ -184,8 +184,10 @@ def test_the_logistic_regression_is_that_of_scikit_learn(labels: int, monkeypatc
     theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(scaled, y)
     one, found = labelled(given, often), []
     for batch, tolerance in ((1500, 1e-10), (1500, 1e-4), (64, 1e-4)):
-        monkeypatch.setattr(passes, "BATCH", batch)
-        trained = passes.train("logistic-regression", one, Look.at(one, labels), labels, tolerance)
+        monkeypatch.setattr(models_in_batches, "BATCH", batch)
+        trained = models_in_batches.train(
+            "logistic-regression", one, FirstPass.over(one, labels), labels, tolerance
+        )
         found.append(trained.predicted(given.x).probabilities)
         assert trained.converged
     mine = theirs.predict_proba((given.x - x.mean(axis=0)) / x.std(axis=0))
@@ -198,29 +200,31 @@ def test_a_value_that_was_never_released_has_no_probability() -> None:
     often = np.eye(LABELS, dtype=np.int64)[given.y]
     often[:, 1] = 0
     one = labelled(given, often)
-    said = passes.train("logistic-regression", one, Look.at(one, LABELS), LABELS).predicted(given.x)
+    said = models_in_batches.train("logistic-regression", one, FirstPass.over(one, LABELS), LABELS).predicted(
+        given.x
+    )
     assert said.probabilities is not None
     assert not said.probabilities[:, 1].any()
     assert set(said.y) == {0, 2}
 
 
 def test_other_models_learn_a_batch_after_the_other(monkeypatch: Any) -> None:
-    monkeypatch.setattr(passes, "BATCH", 400)
+    monkeypatch.setattr(models_in_batches, "BATCH", 400)
     given, _ = examples()
     one = labelled(given, np.eye(LABELS, dtype=np.int64)[given.y])
-    mine = passes.train("sgd", one, Look.at(one, LABELS), LABELS).predicted(given.x)
+    mine = models_in_batches.train("sgd", one, FirstPass.over(one, LABELS), LABELS).predicted(given.x)
     scaled = (given.x - given.x.mean(axis=0)) / given.x.std(axis=0)
     theirs = SGDClassifier(random_state=0)
     for low in range(0, 1500, 400):
         theirs.partial_fit(scaled[low : low + 400], given.y[low : low + 400], classes=np.arange(LABELS))
     assert np.array_equal(mine.y, theirs.predict(scaled))
     with pytest.raises(InputError, match="'random-forest' needs all rows in memory"):
-        passes.check("random-forest")
+        models_in_batches.check("random-forest")
 
 
 @pytest.mark.parametrize("batch", [1500, 200, 25])  # of the last, every cluster is cut
 def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(passes, "BATCH", batch)
+    monkeypatch.setattr(models_in_batches, "BATCH", batch)
     given, cluster = examples()
     rng = np.random.default_rng(4)
     counts = np.zeros((30, LABELS))
@@ -228,7 +232,7 @@ def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> N
     law, everybody = channel(LABELS, 0.2), Moments()
     everybody.add(given.x)
     starts = np.searchsorted(cluster, np.arange(31))
-    bags = StreamedBags(given, starts, counts, everybody)
+    bags = BagsInBatches(given, starts, counts, everybody)
     here, there = Bags(cluster, counts), noise_correction._InMemory(given.x, Bags(cluster, counts))
     weights = rng.uniform(0.2, 1, 30)
     for mine, theirs in (
@@ -241,7 +245,7 @@ def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> N
     assert bags.rank() == there.rank()
     often = np.eye(LABELS, dtype=np.int64)[given.y] * (rng.random(1500) < 0.7)[:, None]
     one = labelled(given, often)
-    mine = passes.corrected(one, law, Look.at(one, LABELS), everybody)
+    mine = models_in_batches.corrected(one, law, FirstPass.over(one, LABELS), everybody)
     theirs = match(given.x, Bags(np.arange(1500), often.astype(float)), law)
     assert np.allclose(mine.weights, theirs.weights, rtol=0, atol=TIGHT)
 
@@ -430,7 +434,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         StorageError, match=r"released labels cannot be written to .*, 5 bytes each: make room"
     ):
-        LabelStream.of([(np.arange(1500), given.y)], 1500, full)
+        ScratchLabels.of([(np.arange(1500), given.y)], 1500, full)
 
 
 def peak_of_training(users: int, folder: Path) -> int:
@@ -442,30 +446,32 @@ def peak_of_training(users: int, folder: Path) -> int:
     tracemalloc.start()
     stored = stored_examples.of_users(str(folder), cluster="site")
     pairs = ((np.arange(low, low + 1000), y[low : low + 1000]) for low in range(0, users, 1000))
-    stream = LabelStream.of(pairs, users, folder / "scratch")
+    sorted_labels = ScratchLabels.of(pairs, users, folder / "scratch")
     scratch = ScratchExamples(stored, folder / "scratch", "sgd")
 
     def released() -> Iterator[tuple[Array, Array]]:
-        cuts = passes.edges(scratch)
-        for (x, _), (rows, labels) in zip(scratch.batches(cuts), stream.batches(cuts), strict=True):
+        cuts = models_in_batches.edges(scratch)
+        for (x, _), (rows, labels) in zip(scratch.batches(cuts), sorted_labels.batches(cuts), strict=True):
             yield x, np.eye(2, dtype=np.int64)[labels][np.argsort(rows)]
 
-    look = Look.at(released, 2)
-    passes.train("logistic-regression", released, look, 2)
-    passes.corrected(released, channel(2, 0.1), look, look.moments)
+    first_pass = FirstPass.over(released, 2)
+    models_in_batches.train("logistic-regression", released, first_pass, 2)
+    models_in_batches.corrected(released, channel(2, 0.1), first_pass, first_pass.moments)
     counts = np.stack([np.bincount(cluster[y == each], minlength=30) for each in (0, 1)], axis=1)
     starts = np.searchsorted(cluster, np.arange(31))
-    noise_correction.fit_bags(StreamedBags(scratch, starts, counts * 1.0, look.moments), channel(2, 0.1))
+    noise_correction.fit_bags(
+        BagsInBatches(scratch, starts, counts * 1.0, first_pass.moments), channel(2, 0.1)
+    )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
 
 
 def test_memory_is_bounded_by_the_batch(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(passes, "BATCH", 1000)
+    monkeypatch.setattr(models_in_batches, "BATCH", 1000)
     monkeypatch.setattr(stored_examples, "READ", 1000)
-    monkeypatch.setattr(label_stream, "_READ", 1000)
-    monkeypatch.setattr(label_stream, "_FEW", 1000)
+    monkeypatch.setattr(scratch_labels, "_READ", 1000)
+    monkeypatch.setattr(scratch_labels, "_FEW", 1000)
     peak_of_training(2000, tmp_path / "first")  # what is imported on the way is no matter
     assert peak_of_training(30_000, tmp_path / "many") < 30_000 * 4 * 8  # what the features alone would take
 

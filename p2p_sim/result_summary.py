@@ -29,7 +29,7 @@ class Summary(ABC):
         """Return a title, and about ten rows at most of (name, text); texts are whole, and may be computed."""
 
     def picture(self) -> str:
-        """Return an SVG element to show below the table in a notebook, see ``summary_picture``; "" for none."""
+        """Return an SVG element to show below the table in a notebook, see ``result_picture``; "" for none."""
         return ""
 
     def __str__(self) -> str:

@@ -21,14 +21,14 @@ _FEW, _MOST = 1 << 20, 256  # users of a part that is sorted in memory, and part
 
 
 @dataclass(frozen=True)
-class LabelStream:
+class ScratchLabels:
     """Labels in the order of users, those of a user in the order in which they came; ``count``: how many."""
 
     path: Path
     count: int
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[Array, Array]], users: int, folder: Path) -> LabelStream:
+    def of(cls, pairs: Iterable[tuple[Array, Array]], users: int, folder: Path) -> ScratchLabels:
         """Write rows of users (m,), from 0 to ``users`` - 1 in any order, and their labels (m,) to a scratch folder.
 
         A 256th of the users, or a million if that is more, are sorted in memory at a time.  Raises StorageError if

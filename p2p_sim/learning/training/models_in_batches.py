@@ -1,4 +1,4 @@
-"""Models that learn in passes over batches of rows, of which one is in memory at a time.
+"""Models that learn in batches: one batch of rows is in memory at a time, and a pass reads them all, in order.
 
 Batches are cut by numbers of rows and borders of clusters alone, and come in the order of rows: so what is learnt
 depends on nothing else.
@@ -107,15 +107,15 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Look:
+class FirstPass:
     """What one pass finds: ``counts`` (k,), how many labels there are of each value, and moments of their features."""
 
     counts: Array
     moments: Moments
 
     @classmethod
-    def at(cls, labelled: Labelled, labels: int) -> Look:
-        """Look at all batches."""
+    def over(cls, labelled: Labelled, labels: int) -> FirstPass:
+        """Go through all batches."""
         counts, moments = np.zeros(labels, np.int64), Moments()
         for x, each in labelled():
             counts += each.sum(axis=0)
@@ -187,7 +187,9 @@ def check(model: str) -> None:
         )
 
 
-def train(model: str, labelled: Labelled, look: Look, classes: int, tolerance: float = TOLERANCE) -> Trained:
+def train(
+    model: str, labelled: Labelled, first_pass: FirstPass, classes: int, tolerance: float = TOLERANCE
+) -> Trained:
     """Train a model on labels of at least two values.
 
     The logistic regression is scikit-learn's: its minimum is found by L-BFGS, one pass an evaluation.  Other models
@@ -197,21 +199,21 @@ def train(model: str, labelled: Labelled, look: Look, classes: int, tolerance: f
     """
     classifier = models.make(model)[-1]
     if _is_logistic(classifier):
-        return _logistic(labelled, look, classes, tolerance)
+        return _logistic(labelled, first_pass, classes, tolerance)
     check(model)
     try:
         with models.one_thread():
             for x, counts in labelled():
                 rows, values = np.nonzero(counts)
                 often = counts[rows, values]
-                scaled = (x[np.repeat(rows, often)] - look.moments.mean) / look.moments.scale
+                scaled = (x[np.repeat(rows, often)] - first_pass.moments.mean) / first_pass.moments.scale
                 if len(scaled):
-                    classifier.partial_fit(scaled, np.repeat(values, often), classes=look.present)
+                    classifier.partial_fit(scaled, np.repeat(values, often), classes=first_pass.present)
     except (ValueError, TypeError) as error:
         raise InputError(
             f"model {model!r} cannot learn from these labels in batches: {error}; choose another"
         ) from error
-    return _Classifier(classifier, look.moments, classes)
+    return _Classifier(classifier, first_pass.moments, classes)
 
 
 def _is_logistic(classifier: Any) -> bool:
@@ -220,17 +222,17 @@ def _is_logistic(classifier: Any) -> bool:
     return type(classifier) is LogisticRegression
 
 
-def _logistic(labelled: Labelled, look: Look, classes: int, tolerance: float) -> _Logistic:
-    present = look.present
-    shares = look.counts[present] / look.counts.sum()
-    model = Regression(len(present)).scaled(look.moments.mean, look.moments.scale, shares)
+def _logistic(labelled: Labelled, first_pass: FirstPass, classes: int, tolerance: float) -> _Logistic:
+    present = first_pass.present
+    shares = first_pass.counts[present] / first_pass.counts.sum()
+    model = Regression(len(present)).scaled(first_pass.moments.mean, first_pass.moments.scale, shares)
 
     def parts(_: Array) -> Iterator[tuple[Array, Loss]]:
         for x, counts in labelled():
             some = counts.any(axis=1)
             yield model.features(x[some]), partial(_of_counts, counts=counts[some][:, present])
 
-    model.descend(parts, model.weights, tolerance * float(look.counts.sum()), **_FINE)
+    model.descend(parts, model.weights, tolerance * float(first_pass.counts.sum()), **_FINE)
     return _Logistic(model, present, classes)
 
 
@@ -242,13 +244,13 @@ def _of_counts(scores: Array, counts: Array) -> tuple[float, Array]:
 
 
 def corrected(
-    labelled: Labelled, law: Array, look: Look, everybody: Moments, tolerance: float = TOLERANCE
+    labelled: Labelled, law: Array, first_pass: FirstPass, everybody: Moments, tolerance: float = TOLERANCE
 ) -> Regression:
     """Return the regression corrected for the noise of labels of known users; see ``losses.match``.
 
-    ``everybody``: moments of the features of all users, by which they are standardized; ``look``: at the labels.
+    ``everybody``: moments of the features of all users, by which they are standardized; ``first_pass``: over labels.
     """
-    counts = look.counts[None].astype(np.float64)
+    counts = first_pass.counts[None].astype(np.float64)
     begin = starting_shares(Bags(np.zeros(1, np.int64), counts), law)
     model = Regression(len(law)).scaled(everybody.mean, everybody.scale, begin)
 
@@ -262,7 +264,7 @@ def corrected(
 
 
 @dataclass(frozen=True)
-class StreamedBags:
+class BagsInBatches:
     """Labels known by cluster, of users who are read in batches, cluster by cluster.
 
     ``starts`` (b + 1,): where each cluster begins; ``counts`` (b, k): its labels; ``moments``: of all features.

@@ -1,4 +1,4 @@
-"""Who is at risk, not only the average: how sure an attacker is of each user's label, before and after the messages."""
+"""How sure an attacker is of each user's label, before and after the messages: who is at risk, not only the average."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Budget``: how long each group of runs may take, so that none takes the time of the others."""
+"""How long each group of runs may take, so that none takes the time of the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUT_OF_TIME = "it took longer than its part of the time"
 
 
 @dataclass
-class Budget:
+class TimeBudget:
     """A time, by ``time.monotonic``, ``until`` which runs are made; ``workers``: how many at the same time.
 
     Every group that has runs left may take an equal part of what is left, so that what quick groups leave over is for
@@ -61,11 +61,11 @@ class Budget:
 
 
 @dataclass
-class Timed:
+class TimedWorkers:
     """Workers, and the ``budget`` of what they are given; None: there is time for all."""
 
     hands: Workers
-    budget: Budget | None
+    budget: TimeBudget | None
     _limits: dict[int, float] = field(default_factory=dict)
     _begun: dict[int, tuple[str, float]] = field(default_factory=dict)
 

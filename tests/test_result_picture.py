@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from p2p_sim.core.summary_picture import Bar, bars, curve
+from p2p_sim.result_picture import Bar, bars, curve
 
 SVG = "{http://www.w3.org/2000/svg}"
 

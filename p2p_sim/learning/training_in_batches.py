@@ -18,13 +18,13 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data.stored_examples import StoredExamples
-from p2p_sim.learning.training import evaluation, label_assignment, noise_correction, passes
+from p2p_sim.learning.training import evaluation, label_assignment, models_in_batches, noise_correction
 from p2p_sim.learning.training.evaluation import Comparison
-from p2p_sim.learning.training.label_stream import LabelStream
 from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
 from p2p_sim.learning.training.metrics import Predicted, constant, measure
-from p2p_sim.learning.training.passes import Examples, Labelled, Look, StreamedBags
+from p2p_sim.learning.training.models_in_batches import BagsInBatches, Examples, FirstPass, Labelled
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
+from p2p_sim.learning.training.scratch_labels import ScratchLabels
 from p2p_sim.privacy.registered import label_noise
 from p2p_sim.privacy.registry import LabelNoise
 from p2p_sim.run import Run
@@ -47,22 +47,22 @@ def train(
     model: str,
     progress: Progress | None = None,
 ) -> Comparison | None:
-    """Train on the labels that a run released, and on the true ones, in passes over its users' examples.
+    """Train on the labels that a run released, and on the true ones, in batches of its users' examples.
 
     ``x_test`` (m, d), ``y_test`` (m,): rows of people who are in no run.  The result does not depend on how or where
     the run took place.  None if what was released goes with no features.  Raises InputError for a model that does not
     learn in batches.
     """
-    passes.check(model)
+    models_in_batches.check(model)
     groups = _Groups.of(run)
     released = _Released.of(run, groups, examples.labels)
     if released is None:
         return None
     with tempfile.TemporaryDirectory(prefix="p2p-training-") as name:
         folder = Path(name)
-        stream = LabelStream.of(released.pairs(), examples.users, folder)
+        released_labels = ScratchLabels.of(released.pairs(), examples.users, folder)
         scratch = ScratchExamples(examples, folder, model, progress)
-        job = _Job(scratch, stream, released, groups, x_test, y_test, model)
+        job = _Job(scratch, released_labels, released, groups, x_test, y_test, model)
         return evaluation.warned(job.compared(run))
 
 
@@ -75,7 +75,7 @@ def check(
             f"--model with --population trains classifiers, and labels of {type(protocol).__name__} stand for numbers: "
             "leave out --model, or give the rows with --data"
         )
-    passes.check(model)
+    models_in_batches.check(model)
     if test is None:
         raise InputError(
             "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
@@ -112,7 +112,7 @@ def train_beside(
     model: str,
     progress: Progress,
 ) -> None:
-    """Train in passes over users' examples; add accuracies and seconds to the run, as ``training_in_memory`` does.
+    """Train in batches of users' examples; add accuracies and seconds to the run, as ``training_in_memory`` does.
 
     ``held_out``: features and labels of those test rows that were read, of ``further`` in all.
     """
@@ -252,7 +252,7 @@ class _Job:
     """Examples, released labels and test rows of one comparison."""
 
     examples: Examples
-    stream: LabelStream
+    released_labels: ScratchLabels
     released: _Released
     groups: _Groups
     x_test: Array
@@ -262,7 +262,7 @@ class _Job:
     def compared(self, run: Run) -> Comparison:
         """Train all models and measure them."""
         labels, notes = self.examples.labels, list[str]()
-        released, true = Look.at(self._released, labels), Look.at(self._true, labels)
+        released, true = FirstPass.over(self._released, labels), FirstPass.over(self._true, labels)
         seen = [*true.present, *released.present, int(self.y_test.max(initial=0))]
         classes = 1 + max(1, *map(int, seen))
         majority = constant(
@@ -277,7 +277,7 @@ class _Job:
             accuracy_private=evaluation.accuracy(self.y_test, predicted["accuracy_private"]),
             accuracy_true=evaluation.accuracy(self.y_test, predicted["accuracy_true"]),
             baseline=evaluation.accuracy(self.y_test, majority),
-            trained_on=self.stream.count,
+            trained_on=self.released_labels.count,
             of=self.examples.users,
             test_rows=len(self.y_test),
             model=self.model,
@@ -293,20 +293,26 @@ class _Job:
         )
 
     def _plain(
-        self, labelled: Labelled, look: Look, classes: int, majority: Predicted, which: str, notes: list[str]
+        self,
+        labelled: Labelled,
+        first_pass: FirstPass,
+        classes: int,
+        majority: Predicted,
+        which: str,
+        notes: list[str],
     ) -> Predicted:
         """Train and predict the test rows; labels of one value, or none, give a constant."""
-        if len(look.present) < 2:
-            note, predicted = evaluation.of_one_class(look.counts[:classes], majority, which)
+        if len(first_pass.present) < 2:
+            note, predicted = evaluation.of_one_class(first_pass.counts[:classes], majority, which)
             notes.append(note)
             return predicted
-        trained = passes.train(self.model, labelled, look, classes)
+        trained = models_in_batches.train(self.model, labelled, first_pass, classes)
         if not trained.converged:
             notes.append(f"{self.model} on the {which} labels: did not converge")
         return trained.predicted(self.x_test)
 
     def _corrected(
-        self, noise: LabelNoise, released: Look, true: Look
+        self, noise: LabelNoise, released: FirstPass, true: FirstPass
     ) -> tuple[Regression | None, list[str]]:
         """Return the model that knows how labels came about, None for none, and notes."""
         if noise.reports is not None or noise.whose in ("neighbours", "walk"):
@@ -316,23 +322,25 @@ class _Job:
         law = law_of(noise)
         if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law):
             return None, [noise_correction.NOTHING_SAID]
-        if not self.stream.count:
+        if not self.released_labels.count:
             return None, []
         if noise.whose == "sender":
-            regression = passes.corrected(self._released, law, released, true.moments)
+            regression = models_in_batches.corrected(self._released, law, released, true.moments)
             return regression, noise_correction.Fitted(regression).notes(noise)
         counts = self.released.counts.astype(np.float64)
-        bags = StreamedBags(self.examples, self.groups.starts, counts, true.moments)
+        bags = BagsInBatches(self.examples, self.groups.starts, counts, true.moments)
         fitted = noise_correction.fit_bags(bags, law)
         return fitted.model, fitted.notes(noise)
 
     def _true(self) -> Iterator[tuple[Array, Array]]:
         values = np.arange(self.examples.labels)
-        for x, y in self.examples.batches(passes.edges(self.examples)):
+        for x, y in self.examples.batches(models_in_batches.edges(self.examples)):
             yield x, (y[:, None] == values).astype(np.int64)
 
     def _released(self) -> Iterator[tuple[Array, Array]]:
-        cuts, labels = passes.edges(self.examples), self.examples.labels
-        for (x, _), (rows, y) in zip(self.examples.batches(cuts), self.stream.batches(cuts), strict=True):
+        cuts, labels = models_in_batches.edges(self.examples), self.examples.labels
+        for (x, _), (rows, y) in zip(
+            self.examples.batches(cuts), self.released_labels.batches(cuts), strict=True
+        ):
             counted = np.bincount(rows * labels + y, minlength=len(x) * labels)
             yield x, counted.reshape(len(x), labels)
