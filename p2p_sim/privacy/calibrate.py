@@ -253,7 +253,7 @@ class _Solver:
         """Return values between which the one that is sought may be: of what users do by themselves, at its ε."""
         if self.vary != "epsilon" or self.times > 1:
             return ()
-        return self.epsilon, self.epsilon * (1 + _JUST_ABOVE)
+        return [self.epsilon + times * self.delta for times in _JUST_ABOVE]
 
     def _keeps(self, **other: Any) -> Callable[[float], bool]:
         return lambda value: _keeps(self.account(value, **other), self.epsilon, self.delta)
@@ -338,8 +338,8 @@ def _search(
     return good
 
 
-_JUST_ABOVE = 4e-6
-"""A randomizer of ε keeps a little less at δ > 0: at δ = 1e-6 and ε = 1 so much that 1.0000014 will do."""
+_JUST_ABOVE = (0.0, 4.0, 100.0)
+"""How many δ lie between ε and the largest parameter of a randomizer that keeps it: (1 + exp(-ε)) for two labels."""
 
 _NUDGES = (1e-10, 1e-9, 1e-8, 1e-7)
 
