@@ -93,15 +93,18 @@ def _attacks(found: Comparison) -> list[Block]:
     rows = [row for row in _rows(found) if row["status"] in _FIT]
     every = [
         text.Column("protocol", "its name", lambda row: row["protocol"]),
-        text.Column("attacker", "the best one", lambda row: row.get("attacker") or "-"),
+        text.Column("attacker", "the best one, and how sure that is", _attacker),
         text.Column("advantage", "in points, over the baseline", text.attack),
         text.Column("interval of", "what it knows of", lambda row: row.get("advantage_of") or "-"),
         text.Column("seeds", "whose runs were attacked", lambda row: row.get("attack_seeds")),
         text.Column("baseline", "labels guessed right without messages", text.baseline),
         text.Column("P(label | features) from", "what attacker and baseline guess by", _eta),
-        text.Column("basis", "how sure", lambda row: row.get("attack_basis") or "-"),
     ]
     return [_table(every, rows)] if rows else [Paragraph("None.")]
+
+
+def _attacker(row: Mapping[str, Any]) -> str:
+    return f"{row['attacker']} ({row['attack_basis']})" if row.get("attacker") else "-"
 
 
 def _eta(row: Mapping[str, Any]) -> str:
