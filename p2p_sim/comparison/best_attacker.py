@@ -98,7 +98,7 @@ def best(attackers: Mapping[str, Sequence[Attacked]], *, same_users: bool) -> Be
         of = "coins"
     bases = {run.basis for run in runs}
     return Best(
-        name, value, lower, upper, _mean([run.baseline for run in runs]),
+        name, value, max(-1.0, lower), min(1.0, upper), _mean([run.baseline for run in runs]),
         bases.pop() if len(bases) == 1 else "measured", len(runs), of,
     )  # fmt: skip
 

@@ -406,10 +406,10 @@ def _of_use(fit: Sequence[Row], rungs: Sequence[Rung] | None, promises: Promises
         if of_use:
             first = max(of_use, key=lambda each: float(each.row["utility"]))
             return _none((reason,), [_to_be_of_use(first, promises, few)])
-    tried = " and ".join(f"{epsilon:g}" for epsilon in sorted(by_epsilon))
+    tried = " or ".join(f"{epsilon:g}" for epsilon in sorted(by_epsilon))
     top = max(rungs, key=lambda each: float(each.row["utility"]))
     none = (
-        f"none of those tried learns more at ε = {tried} of {key} either (the best is {top.row['protocol']} with "
+        f"nor does any where {key} may learn {tried} (the best there is {top.row['protocol']} with "
         f"{_percent(top.row)}): take more users, other features or another --model, or a target beyond "
         f"{max(by_epsilon):g}"
     )

@@ -113,7 +113,7 @@ def attack(row: Mapping[str, Any]) -> str:
     if row.get("advantage") is None:
         return "-"
     value, lower, upper = (100 * row[name] for name in ("advantage", "advantage_lower", "advantage_upper"))
-    half = max(value - lower, upper - value)
+    half = min(100.0, max(value - lower, upper - value))
     return f"{value:+.2f}" + (f" ± {half:.2f}" if half > 0 else "")
 
 
