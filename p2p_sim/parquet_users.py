@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
+import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.held_out_rows import HeldOutRows
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
 from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
 from p2p_sim.rundir import parquet_columns
@@ -27,29 +30,66 @@ ADVICE = (
 )
 
 
-def population(place: str | Path, *, label: str = "y", cluster: str | None = None) -> PopulationInParts:
+class LabelRule(typing.Protocol):
+    """How the values of a column become labels, where these are not the labels themselves."""
+
+    def check_type(self, kind: Any, where: str) -> None:
+        """Raise InputError unless a column of an Arrow type can be read."""
+
+    def read(self, column: Any, where: str) -> tuple[Array, Any]:
+        """Return the labels (n,) of an Arrow column, and what it holds; raises InputError for other values."""
+
+    def together(self, seen: Sequence[Any]) -> Any:
+        """Return what several parts hold together."""
+
+    def check(self, seen: Any, where: str) -> None:
+        """Raise InputError for what no whole table may hold; ``seen``: of all of it."""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Return the label, its classes and what counts as 1, as a run's notes say them."""
+
+
+def population(
+    place: str | Path,
+    *,
+    label: str = "y",
+    cluster: str | None = None,
+    rule: LabelRule | None = None,
+    test: float | None = None,
+    seed: int = 0,
+) -> PopulationInParts:
     """Return the users of a Parquet file, or of all those in a folder in the order of their names.
 
     They are read a part at a time, where they are needed: by the shards themselves.  ``place``: a path, or an address
-    of pyarrow's file systems (s3://, gs://, hdfs://).  ``label``: the column of labels, bool or integers from 0;
-    ``cluster``: that of clusters, integers, by which the rows must be sorted; None for none.  Raises InputError if it
-    cannot be read, and for other columns.
+    of pyarrow's file systems (s3://, gs://, hdfs://).  ``label``: the column of labels, bool or integers from 0, or
+    else ``rule`` says what its values mean; ``cluster``: that of clusters, integers, by which the rows must be sorted;
+    None for none.  ``test``: a share in (0, 1) of the rows that are no users but test a model, drawn by ``seed``; see
+    ``HeldOutRows``.  Raises InputError if it cannot be read, and for other columns.
     """
     if not str(place):  # an empty shell variable would be the folder that one stands in
         raise InputError("population = '': name a Parquet file, or a folder of them")
+    if cluster == label:
+        raise InputError(
+            f"cluster column {cluster!r} is the label too; clusters are public, labels are not: name another"
+        )
     files = []
     try:
         system, path = system_of(str(place))
         for name in files_at(system, path):
             with opened(system, name) as file:
-                _check(name, file.schema_arrow, label, cluster)
+                _check(name, file.schema_arrow, label, cluster, rule)
                 files.append((name, int(file.metadata.num_rows)))
     except OSError as error:
         raise InputError(f"population {str(place)!r} cannot be read ({error}): check the path") from error
-    users = sum(rows for _, rows in files)
+    rows = sum(rows for _, rows in files)
+    held_out = None if test is None else HeldOutRows(rows, test, seed)
+    users = rows if held_out is None else held_out.users
     if not 1 <= users <= MAX_USERS:
-        raise InputError(f"population {str(place)!r} has {users:,} rows: needed are 1 to {MAX_USERS:,}")
-    return PopulationInParts(ParquetUsers(whole_address(str(place)), tuple(files), label, cluster))
+        raise InputError(f"population {str(place)!r} has {users:,} users: needed are 1 to {MAX_USERS:,}")
+    return PopulationInParts(
+        ParquetUsers(whole_address(str(place)), tuple(files), label, cluster, rule, held_out)
+    )
 
 
 def contents(place: str | Path) -> dict[str, str]:
@@ -83,27 +123,60 @@ def _sha256(system: Any, name: str, size: int, whole: bool) -> str:
 
 @dataclass(frozen=True)
 class _Look:
-    """What is known of some rows: the clusters in their order, how many rows of each, and the largest label."""
+    """What is known of some users: clusters in their order, users of each, the largest label, and what a rule saw."""
 
     names: Array
     sizes: Array
     greatest: int
+    seen: Any = None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of a file, and which of them are users, (n,), None for all; ``where`` they are, in words."""
+
+    batch: Any
+    users: Array | None
+    where: str
+
+    def users_of(self, column: Array) -> Array:
+        """Return those entries of a column that are of users."""
+        return column if self.users is None else column[self.users]
 
 
 @dataclass(frozen=True)
 class ParquetUsers:
-    """The rows of some Parquet files; ``all_of_them``: what looks at all of them have found."""
+    """The rows of some Parquet files but those held out; ``all_of_them``: what looks at all of them have found.
+
+    ``rule``: what values of labels mean; None: they are labels.  ``whole``: whether these are all rows there are.
+    """
 
     place: str
     files: tuple[tuple[str, int], ...]
     label: str
     cluster: str | None
+    rule: LabelRule | None = None
+    held_out: HeldOutRows | None = None
     all_of_them: _Look | None = None
+    whole: bool = True
 
     @property
     def users(self) -> int:
         """How many users there are."""
+        return self.rows if self.held_out is None else self.held_out.users
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, users and others."""
         return sum(rows for _, rows in self.files)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What a run's notes say of labels and test rows, as of a data set; empty if all rows are users and ready."""
+        found = {} if self.rule is None else {"rows": self.rows} | self.rule.described
+        if self.held_out is None:
+            return found
+        return found | {"test_rows": self.held_out.size, "test_rows_are": self.held_out.described}
 
     @property
     def known(self) -> bool:
@@ -123,8 +196,9 @@ class ParquetUsers:
     def part(self, low: int, high: int) -> Population:
         """Read some users."""
         known = self._known()
-        labels = self._read(low, high)[self.label]
-        labels = labels if labels.dtype == np.bool_ else labels.astype(np.uint8, copy=False)
+        some = (low, high) if low < high else (0, 1)  # of nobody the type of labels is asked for
+        found = [self._labels(rows)[0] for rows in self._rows(*some, (self.label,))]
+        labels = np.concatenate(found)[: high - low]
         members = None if self.cluster is None else rows_of_sizes(known.sizes, low, high, known.names)
         return Population(labels, members)
 
@@ -132,31 +206,22 @@ class ParquetUsers:
         """Nothing: what was read is kept."""
 
     def head(self, users: int) -> PopulationInParts:
-        """Return about the first users as a population of their own, for a plan."""
+        """Return about the first rows as a population of their own, for a plan."""
         name, rows = self.files[0]
-        return PopulationInParts(replace(self, files=((name, min(users, rows)),), all_of_them=None))
+        few = ((name, min(users, rows)),)
+        return PopulationInParts(replace(self, files=few, held_out=None, all_of_them=None, whole=False))
 
     def look(self, low: int, high: int) -> _Look:
         """Read some users, and return their clusters and the largest label; raises InputError for other values."""
-        columns = self._read(low, high)
-        y = columns[self.label]
-        least, greatest = (int(y.min()), int(y.max())) if len(y) else (0, 0)
-        if least < 0 or greatest >= MAX_LABELS:
-            raise InputError(
-                f"column {self.label!r} of {self.place!r} holds labels from {least} to {greatest}: labels are integers "
-                f"from 0 to at most {MAX_LABELS - 1}"
-            )
-        nothing = np.zeros(0, np.int64)
-        if self.cluster is None or not len(y):
-            return _Look(nothing, nothing, greatest)
-        names = columns[self.cluster].astype(np.int64, copy=False)
-        edges = np.concatenate([[0], np.flatnonzero(np.diff(names)) + 1, [len(names)]])
-        return _Look(names[edges[:-1]], np.diff(edges), greatest)
+        names = (self.label,) if self.cluster is None else (self.label, self.cluster)
+        return self._together([self._look(rows) for rows in self._rows(low, high, names)])
 
     def looked(self, found: Sequence[_Look]) -> ParquetUsers:
-        """Put looks at all rows together; raises InputError unless rows are sorted by cluster."""
-        names = np.concatenate([look.names for look in found])
-        sizes = np.concatenate([look.sizes for look in found])
+        """Put looks at all users together; raises InputError unless rows are sorted by cluster."""
+        all_of_them = self._together(found)
+        names, sizes = all_of_them.names, all_of_them.sizes
+        if self.rule is not None and self.whole:
+            self.rule.check(all_of_them.seen, repr(self.place))
         fresh = np.concatenate([[True], np.diff(names) != 0])[: len(names)]
         wrong = np.flatnonzero(np.diff(names) < 0)
         if len(wrong) or (len(names) and int(names[0]) < 0):
@@ -166,76 +231,154 @@ class ParquetUsers:
                 "late), or a cluster is below 0: sort it first, for instance by pandas' sort_values"
             )
         together = np.add.reduceat(sizes, np.flatnonzero(fresh)) if len(sizes) else sizes
-        greatest = max((look.greatest for look in found), default=0)
-        return replace(self, all_of_them=_Look(names[fresh], together, greatest))
+        return replace(self, all_of_them=_Look(names[fresh], together, all_of_them.greatest))
+
+    def _look(self, rows: _Rows) -> _Look:
+        y, seen = self._labels(rows)
+        least, greatest = (int(y.min()), int(y.max())) if len(y) else (0, 0)
+        if least < 0 or greatest >= MAX_LABELS:
+            raise InputError(
+                f"column {self.label!r} of {self.place!r} holds labels from {least} to {greatest}: labels are integers "
+                f"from 0 to at most {MAX_LABELS - 1}; {SAY}"
+            )
+        if self.cluster is None or not len(y):
+            return _Look(_NOTHING, _NOTHING, greatest, seen)
+        names = rows.users_of(parquet_columns.column(rows.batch.column(self.cluster)))
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(names)) + 1, [len(names)]])
+        return _Look(names[edges[:-1]].astype(np.int64), np.diff(edges), greatest, seen)
+
+    def _together(self, found: Sequence[_Look]) -> _Look:
+        """Put looks at neighbouring users end to end."""
+        names = np.concatenate([_NOTHING, *(look.names for look in found)])
+        sizes = np.concatenate([_NOTHING, *(look.sizes for look in found)])
+        seen = None if self.rule is None else self.rule.together([look.seen for look in found])
+        return _Look(names, sizes, max((look.greatest for look in found), default=0), seen)
+
+    def _labels(self, rows: _Rows) -> tuple[Array, Any]:
+        """Return the labels of the users among some rows, and what a rule saw in all of them."""
+        column = rows.batch.column(self.label)
+        if self.rule is not None:
+            y, seen = self.rule.read(column, rows.where)
+            return rows.users_of(y), seen
+        y = rows.users_of(parquet_columns.column(column))
+        fits = y.dtype == np.bool_ or not len(y) or 0 <= y.min() <= y.max() < MAX_LABELS
+        return (y.astype(np.uint8) if fits and y.dtype != np.bool_ else y), None
 
     def _known(self) -> _Look:
         if self.all_of_them is None:  # nobody has looked yet: this process does
-            found = [self.look(low, high) for low, high in self._pieces()]
-            object.__setattr__(self, "all_of_them", self.looked(found).all_of_them)
+            object.__setattr__(self, "all_of_them", self.looked([self.look(0, self.users)]).all_of_them)
             assert self.all_of_them is not None
         return self.all_of_them
 
-    def _pieces(self) -> Iterator[tuple[int, int]]:
+    def _rows(self, low: int, high: int, names: Sequence[str]) -> Iterator[_Rows]:
+        """Read columns of some users, and of rows held out among them, some at a time."""
+        if self.held_out is not None:
+            low, high = self.held_out.rows_of(low, high)
         ends = itertools.accumulate((rows for _, rows in self.files), initial=0)
-        return itertools.pairwise(ends)
-
-    def _read(self, low: int, high: int) -> dict[str, Array]:
-        """Read label and cluster of some rows, from the row groups that hold them."""
-        names = [self.label] + ([] if self.cluster is None else [self.cluster])
-        parts: list[dict[str, Array]] = []
         try:
             system, _ = system_of(self.place)
-            for (name, _), (first, end) in zip(self.files, self._pieces(), strict=True):
-                if first < max(high, low + 1) and low < end:
-                    with opened(system, name) as file:
-                        parts += _groups(file, name, names, low - first, high - first)
+            for (name, _), (first, end) in zip(self.files, itertools.pairwise(ends), strict=True):
+                if first < high and low < end:
+                    yield from self._of_file(system, name, names, (low, high), first)
         except OSError as error:
             raise InputError(
                 f"a shard cannot read the population {self.place!r} ({error}): {ADVICE}"
             ) from error
-        return parquet_columns.joined(parts)
+
+    def _of_file(
+        self, system: Any, name: str, names: Sequence[str], rows: tuple[int, int], first: int
+    ) -> Iterator[_Rows]:
+        """Read the rows ``rows[0] .. rows[1] - 1`` that are in a file whose first row is ``first``."""
+        with opened(system, name) as file:
+            for row, batch in _batches(file, name, names, rows[0] - first, rows[1] - first):
+                begin, end = first + row, first + row + batch.num_rows
+                users = None if self.held_out is None else ~self.held_out.mask(begin, end)
+                yield _Rows(batch, users, where_of(name, row))
 
 
-def _groups(file: Any, name: str, names: list[str], low: int, high: int) -> list[dict[str, Array]]:
-    """Read some rows of a file, row group by row group."""
-    found, first = [], 0
+_NOTHING = np.zeros(0, np.int64)
+_BATCH = 1 << 18  # rows that are decoded at a time
+SAY = (
+    "say what its values mean, --positive A,B (those that count as 1) or --classes A,B,C (all, in the order of "
+    "their numbers)"
+)
+
+
+def where_of(file: str, row: int) -> str:
+    """Return in words where some rows are that begin with one of a file's rows, counted from 0."""
+    return repr(file) if not row else f"{file!r}, row {row + 1:,} or later,"
+
+
+def _batches(file: Any, name: str, names: Sequence[str], low: int, high: int) -> Iterator[tuple[int, Any]]:
+    """Read columns of the rows ``low .. high - 1`` of a file, from the row groups that hold them, some at a time."""
+    end = 0
     for group in range(file.num_row_groups):
-        end = first + file.metadata.row_group(group).num_rows
-        if first < max(high, low + 1) and low < end:
-            table = file.read_row_group(group, columns=names, use_threads=False)
+        first, end = end, end + file.metadata.row_group(group).num_rows
+        if first >= high or low >= end:
+            continue
+        for batch in file.iter_batches(_BATCH, row_groups=[group], columns=list(names), use_threads=False):
             for key in names:
-                if table.column(key).null_count:
+                if batch.column(key).null_count:
                     raise InputError(
                         f"column {key!r} of {name!r} has missing values (nulls): fill them in, or leave these rows out"
                     )
-            rows = slice(max(0, low - first), max(0, high - first))
-            read = parquet_columns.columns(table, Path(name))
-            found.append({key: column[rows].copy() for key, column in read.items()})
-        first = end
-    return found
+            begin, stop = max(0, low - first), min(batch.num_rows, high - first)
+            if begin < stop:
+                yield first + begin, batch.slice(begin, stop - begin)
+            first += batch.num_rows
 
 
-def _check(file: str, schema: Any, label: str, cluster: str | None) -> None:
+def _check(file: str, schema: Any, label: str, cluster: str | None, rule: LabelRule | None) -> None:
     """Raise InputError unless a file has the columns that are asked for, of types that fit."""
     import pyarrow as pa
 
     for name in (label, cluster):
-        if name is None:
-            continue
-        if name not in schema.names:
+        if name is not None and name not in schema.names:
             raise InputError(
                 f"population {file!r} has no column {name!r}"
                 f"{near(name, schema.names)}; it has {', '.join(schema.names[:20])}"
             )
-        kind = schema.field(name).type
-        if not (pa.types.is_integer(kind) or (name == label and pa.types.is_boolean(kind))):
-            allowed = "bool or integers" if name == label else "integers"
-            raise InputError(f"column {name!r} of {file!r} has the type {kind}: needed are {allowed}")
+    check_label(file, schema.field(label).type, label, rule)
+    kind = None if cluster is None else schema.field(cluster).type
+    if kind is not None and not pa.types.is_integer(kind):
+        raise InputError(f"column {cluster!r} of {file!r} has the type {kind}: needed are integers")
+
+
+def check_label(file: str, kind: Any, label: str, rule: LabelRule | None) -> None:
+    """Raise InputError unless a file's column of labels has an Arrow type that can be read."""
+    import pyarrow as pa
+
+    if rule is not None:
+        rule.check_type(kind, repr(file))
+    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise InputError(
+            f"column {label!r} of {file!r} has the type {kind}: needed are bool or integers from 0; for other labels "
+            f"{SAY}"
+        )
+
+
+_SECRET = re.compile(r"key|secret|token|password|credential|signature", re.IGNORECASE)
+
+
+def check_address(place: str) -> None:
+    """Raise InputError, which does not repeat them, for an address with credentials: a run notes where users are."""
+    kind, is_address, rest = place.partition("://")
+    before, _, query = rest.partition("?")
+    named = any(_SECRET.search(each.partition("=")[0]) for each in query.split("&"))
+    if is_address and (":" in before.rpartition("@")[0] or named):
+        raise InputError(
+            f"the address {kind}://... holds credentials, which would stand in the run's folder, in its log and in "
+            "errors: leave them out, and set environment variables instead (for s3:// AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY)"
+        )
 
 
 def whole_address(place: str) -> str:
-    """Return a place that is the same in every folder: an address as it is, a path from the root on."""
+    """Return a place that is the same in every folder: an address as it is, a path from the root on.
+
+    Raises InputError for an address with credentials.
+    """
+    check_address(place)
     return place if "://" in place else str(Path(place).expanduser().absolute())
 
 

@@ -15,7 +15,7 @@ from p2p_sim import InputError, Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.crypto.rates import Rates
 from tests.contract.cases import POPULATIONS, PROTOCOLS
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 CLOCK = [0.0]
 SLOW = {"channel": "20ms,8kbit", "servers": "5ms,80kbit"}
@@ -159,7 +159,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_what_was_not_counted_is_asked_for(tmp_path: Path) -> None:
     path = ring().save(tmp_path / "old")
-    told = told_in(path) | {"compute": [], "most": None, "work": []}
+    told = document_in(path) | {"compute": [], "most": None, "work": []}
     (path / "run.json").write_text(json.dumps(told))
     old = p2p_sim.load(path)
     assert (old.compute, old.most, old.work) == ({}, None, {})

@@ -183,16 +183,17 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
     return faults
 
 
+OF_A_POPULATION = ("label", "positive", "classes", "cluster_column", "test", "split_seed", "drop")
+"""Options of ``--data`` that say the same of ``--population``."""
+
+
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     """Check the options that go with ``--data``, and ``more``, of a command with table options; raises InputError."""
     names = ["label", "positive", "cluster_column", "clusters", "test", *more]
+    tables = command.given_of_tables()
     if getattr(command, "population", None) is not None:
-        names = [name for name in names if name not in ("label", "cluster_column")]
-        tables = [
-            name for name in command.given_of_tables() if name != "drop"
-        ]  # drops features of these users
-    else:
-        tables = command.given_of_tables()
+        names = [name for name in names if name not in OF_A_POPULATION]
+        tables = [name for name in tables if name not in OF_A_POPULATION]
     for name in (*set_options(command, *names), *tables) if command.data is None else ():
         raise InputError(f"{option(name)} needs --data, which is missing: leave it out")
     command.reading()

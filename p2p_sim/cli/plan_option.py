@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from p2p_sim import backends
 from p2p_sim.cli import population_option
@@ -36,13 +37,36 @@ def settings_of(command: RunCommand) -> backends.Settings:
     )  # fmt: skip
 
 
-def saved_by(command: RunCommand, users: int, features: int, in_batches: bool) -> Saved:
-    """Return what a run writes and where, and what training takes beside the users."""
-    trains = command.model != models.NO_MODEL
-    training = users_of_run.bytes_of_examples(users, features, trains) if trains else 0
-    if trains and (in_batches or (command.population is not None and command.model is not None)):
-        training = users_of_run.BYTES_IN_BATCHES
-    return Saved(Path(command.out or "runs").expanduser(), not command.no_population, training)
+def saved_by(
+    command: RunCommand, protocol: Protocol, crowd: Crowd, features: int, trained: Mapping[str, Any]
+) -> Saved:
+    """Return what a run writes and where, and what training takes beside the users.
+
+    ``trained``: of users in files, see ``population_option.examples``.
+    """
+    folder, trains = Path(command.out or "runs").expanduser(), command.model != models.NO_MODEL
+    batches = _in_batches(command, protocol, crowd, trained) if trains else None
+    if batches is not None:
+        return Saved(folder, not command.no_population, batches.memory, batches.scratch)
+    training = users_of_run.bytes_of_examples(crowd.users, features, trains) if trains else 0
+    return Saved(folder, not command.no_population, training)
+
+
+def _in_batches(
+    command: RunCommand, protocol: Protocol, crowd: Crowd, trained: Mapping[str, Any]
+) -> users_of_run.TrainingInBatches | None:
+    """Return the training of a run where that goes in batches; None elsewhere."""
+    if trained:
+        width, further = trained["examples"].width, trained["test"].users
+    elif in_batches(command, protocol):
+        assert command.features is not None  # they are many
+        width, further = command.features, synthetic_users.with_test_rows(crowd.users) - crowd.users
+    else:
+        return None
+    tests = min(further, synthetic_users.most_test_rows(width))
+    return users_of_run.TrainingInBatches(
+        crowd.users, crowd.users // crowd.cluster, width, protocol.label_count(), tests
+    )
 
 
 def synthetic(command: RunCommand, protocol: Protocol) -> Crowd | None:
@@ -70,12 +94,18 @@ def in_batches(command: RunCommand, protocol: Protocol) -> bool:
     )  # fmt: skip
 
 
-def check(command: RunCommand, protocol: Protocol, crowd: Crowd, features: int) -> None:
+def check(
+    command: RunCommand,
+    protocol: Protocol,
+    crowd: Crowd,
+    features: int,
+    trained: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Raise InputError with the numbers if a run cannot fit; most runs fit by far, which takes milliseconds to see.
 
-    Where a run of few users fails, the run itself will say why, or do without.
+    Where a run of few users fails, the run itself will say why, or do without.  ``trained``: see ``saved_by``.
     """
-    saved = saved_by(command, crowd.users, features, in_batches(command, protocol))
+    saved = saved_by(command, protocol, crowd, features, trained)
     settings = settings_of(command)
     plan: RunPlan | None = None
     with suppress(InputError, ProtocolError):
@@ -96,7 +126,7 @@ def say(command: RunCommand, protocol: Protocol, as_json: bool) -> int:
             planted_canaries.count_of(command.canaries, crowd.users)
         features = _features(command, crowd)
         settings = settings_of(command)
-        saved = saved_by(command, crowd.users, features, in_batches(command, protocol))
+        saved = saved_by(command, protocol, crowd, features, population_option.examples(command, protocol))
         plan = plan_of(protocol, crowd, settings, machines(settings), saved, command.trace)
     sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
     plan.check()

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.cli.options import option
+from p2p_sim.cli.options import comma_list, option
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.report import terminal
 
 if TYPE_CHECKING:
     from p2p_sim.cli.run import RunCommand
     from p2p_sim.core.population_in_parts import PopulationInParts
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.learning.data.stored_table import StoredTable
 
 
-def check(command: RunCommand) -> None:
-    """Check the options that go with a model of ``--population``; raises InputError."""
+def check(command: RunCommand, protocol: Protocol) -> None:
+    """Check the options that go with ``--population``, and with a model of it; raises InputError."""
+    for place in filter(None, (command.population, command.test_population)):
+        from p2p_sim import parquet_users
+
+        parquet_users.check_address(place)
+    if command.population is not None:
+        _check_labels(command, protocol)
+        if command.split_seed is not None and command.test is None:
+            raise InputError(
+                "--split-seed draws test rows, and --test is missing: leave it out, or give both"
+            )
     if not _trains(command):
         for name in ("test_population", *(["drop"] if command.population is not None else [])):
             if getattr(command, name) is not None:
@@ -27,21 +39,38 @@ def check(command: RunCommand) -> None:
 
     with terminal.stdout_to_stderr():  # modules that are imported may print
         models_in_batches.check(str(command.model))
-    if command.test_population is None:
+    if command.test is not None and command.test_population is not None:
+        raise InputError("--test and --test-population are both given: give one of them")
+    if command.test is None and command.test_population is None:
         raise InputError(
-            "--model with --population needs --test-population PLACE, further rows that test it: give them, or "
-            "leave out --model"
+            "--model with --population needs --test P, a share of the rows that test it, or --test-population PLACE, "
+            "further rows: give one of them, or leave out --model"
         )
+
+
+def _check_labels(command: RunCommand, protocol: Protocol) -> None:
+    """Raise InputError unless what is said of the labels goes with the protocol."""
+    from p2p_sim.learning import applicability
+    from p2p_sim.learning.data import datasets
+
+    rule = _table(command).rule
+    if rule is None:
+        return
+    many, numbers = protocol.label_count() > 2, protocol.numbers() is not None
+    datasets.check_positive(rule.positive, many, numbers)
+    if numbers:
+        raise InputError(
+            f"--classes says that labels are classes, and those of {type(protocol).__name__} stand for numbers: leave "
+            "it out, and give their places, 0 to k - 1; or read the numbers by --data"
+        )
+    kind = BINARY if rule.count == 2 else CLASSES
+    if reason := applicability.applicable(protocol, applicability.LabelKind(kind, rule.label, rule.count)):
+        raise InputError(reason)
 
 
 def users(command: RunCommand) -> PopulationInParts:
     """Return the users of ``--population``."""
-    from p2p_sim import parquet_users
-
-    assert command.population is not None
-    return parquet_users.population(
-        command.population, label=command.label or "y", cluster=command.cluster_column
-    )
+    return _table(command).population()
 
 
 def contents(command: RunCommand) -> dict[str, str]:
@@ -59,15 +88,25 @@ def examples(command: RunCommand, protocol: Protocol) -> dict[str, Any]:
 
     if not _trains(command):
         return {}
-    assert command.population is not None  # otherwise nothing is trained
-    trained = stored_examples.of_users(
-        command.population, label=command.label or "y", cluster=command.cluster_column, drop=columns(command.drop),
-        labels=protocol.label_count(),
-    )  # fmt: skip
-    test = None
-    if command.test_population is not None:
-        test = stored_examples.of_test(command.test_population, trained)
+    trained = _table(command).examples(drop=columns(command.drop), labels=protocol.label_count())
+    if command.test_population is None:
+        return {"model": command.model, "examples": trained, "test": stored_examples.held_out(trained)}
+    test = stored_examples.of_test(command.test_population, trained)
     return {"model": command.model, "examples": trained, "test": test}
+
+
+def _table(command: RunCommand) -> StoredTable:
+    """Return the table of ``--population``; test rows are drawn by the split seed, or else the run's."""
+    from p2p_sim.learning.data.stored_table import StoredTable
+
+    assert command.population is not None  # the caller has looked
+    assert command.seed is not None  # drawn before
+    positive = None if command.positive is None else comma_list(command.positive)
+    seed = command.seed if command.split_seed is None else command.split_seed
+    return StoredTable(
+        command.population, command.label or "y", command.cluster_column, positive, command.declared(), command.test,
+        seed,
+    )  # fmt: skip
 
 
 def _trains(command: RunCommand) -> bool:

@@ -30,8 +30,6 @@ from p2p_sim.cli.options import (
     Graph,
     Json,
     Label,
-    Positive,
-    Test,
     Users,
     Words,
     address_of,
@@ -89,10 +87,28 @@ class RunCommand(TableOptions):
     words: Words = None
     data: Data = None
     label: Label = None
-    positive: Positive = None
+    positive: Annotated[
+        str | None, text(REAL_DATA, "The classes that count as 1, of --data or --population.", "A,B")
+    ] = None
+    classes: Annotated[
+        str | None,
+        text(
+            REAL_DATA,
+            "Every value that a label of --data or --population can have, in the order of their numbers; default those "
+            "that occur, of --population bool or 0, 1, ...",
+            "A,B",
+        ),
+    ] = None
     cluster_column: ClusterColumn = None
     clusters: Clusters = None
-    test: Test = None
+    test: Annotated[
+        float | None,
+        ratio(
+            REAL_DATA,
+            "Share of the rows that are test rows, not users; default the set's own test part, else 0.2; of "
+            "--population none.",
+        ),
+    ] = None
     model: Annotated[
         str | None,
         text(
@@ -114,13 +130,18 @@ class RunCommand(TableOptions):
         text(
             REAL_DATA,
             "Users in Parquet files sorted by cluster, of whom each shard reads its own: a shared path, or s3://... "
-            "(--label, default y; --cluster-column). A --model is trained on the other columns (--drop), in batches.",
+            "With --label (default y), --positive, --classes, --cluster-column, --test, --split-seed as of --data. A "
+            "--model is trained on the other columns (--drop), in batches.",
             "PLACE",
         ),
     ] = None
     test_population: Annotated[
         str | None,
-        text(REAL_DATA, "Further rows like those of --population, which test its --model.", "PLACE"),
+        text(
+            REAL_DATA,
+            "Further rows like those of --population, which test its --model, instead of --test.",
+            "PLACE",
+        ),
     ] = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
@@ -392,9 +413,11 @@ class RunCommand(TableOptions):
             return experiment.simulate(protocol, self.users, **people, progress=progress, **how), None
         if self.population is not None:
             stored = population_option.users(self)
-            plan_option.check(self, protocol, Crowd.stored(stored), 0)
-            how |= population_option.examples(self, protocol)
-            return experiment.among(protocol, stored, self.population, progress=progress, **how), None
+            trained = population_option.examples(self, protocol)
+            plan_option.check(self, protocol, Crowd.stored(stored), 0, trained)
+            return experiment.among(
+                protocol, stored, self.population, progress=progress, **trained, **how
+            ), None
         assert self.data is not None
         choices = how_read(self) | set_options(self, "clusters", "test", "model", "split_seed")
         found = experiment.learn(protocol, self.data, **choices, progress=progress, **how)
@@ -427,7 +450,7 @@ class RunCommand(TableOptions):
             raise InputError(
                 "--model needs --data, --population, or --users with --features: leave it out, or give one of these"
             )
-        population_option.check(self)
+        population_option.check(self, protocol)
         if self.shares is not None:
             numbers_of("--shares", self.shares)
         self._check_model(protocol)

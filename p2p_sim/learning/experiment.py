@@ -16,6 +16,7 @@ from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.population_in_parts import PopulationInParts
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import data_split, number_labels, synthetic_users, user_clusters, user_graph
@@ -26,6 +27,7 @@ from p2p_sim.learning.data_split import Examples
 from p2p_sim.learning.training import bag_training, evaluation, models, number_evaluation
 from p2p_sim.learning.training.models import NO_MODEL, model_for
 from p2p_sim.learning.training_in_memory import train_either
+from p2p_sim.parquet_users import ParquetUsers
 from p2p_sim.progress import Asked, reporter_of, showing, silent
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
@@ -195,7 +197,9 @@ def simulate(
 
         law = tuple(shares_of(labels, shares, share))
         examples, everybody = (SyntheticExamples(count, features, law, seed) for count in (users, total))
-        held_out = everybody.rows(users, min(everybody.users, users + _most_test(features)))
+        held_out = everybody.rows(
+            users, min(everybody.users, users + synthetic_users.most_test_rows(features))
+        )
         data["test_rows_are"] = "synthetic users of the same kind"
         training_in_batches.train_beside(
             run, examples, held_out, everybody.users - users, model, tell or silent
@@ -233,8 +237,8 @@ def among(
 
     ``examples``: their features and labels, row by row; None: nothing is trained.  Then ``model`` is trained in batches
     of them, see ``training_in_batches``, and measured on rows of ``test``: at most 2^20 of them, and 2^23 features,
-    evenly spread.  ``graph``: see ``user_graph.join``; ``how``: see ``learn``.  Raises InputError for examples of other
-    users or without test rows.
+    evenly spread.  Of a raw table all three come from ``stored_table.StoredTable``.  ``graph``: see
+    ``user_graph.join``; ``how``: see ``learn``.  Raises InputError for examples of other users or without test rows.
     """
     tell = reporter_of(progress)
     user_graph.check(protocol, graph)
@@ -245,27 +249,29 @@ def among(
 
         (tell or silent)("reading test rows", 0, 0)
         checked = training_in_batches.check(protocol, people, examples, test, model)
-        held_out = training_in_batches.read_test(checked, _most_test(examples.width))
-    people, about = user_graph.join(protocol, people, graph, seed, tell)
-    run = start(protocol, people, seed=seed, progress=tell or False, **how)
+        held_out = training_in_batches.read_test(checked, synthetic_users.most_test_rows(examples.width))
     data: dict[str, Any] = {"name": "population", "source": source}
+    rows: dict[str, Any] = {}
+    if isinstance(people, PopulationInParts) and isinstance(people.origin, ParquetUsers):
+        data |= people.origin.described
+        apart = people.origin.held_out
+        if (
+            apart is not None and apart.seed != seed
+        ):  # the run's seed is a secret, and is told where that is left out
+            data["split_seed"] = apart.seed
+        if apart is not None and graph is not None:
+            rows = {"rows": apart.user_rows(), "total": apart.rows}
+    people, about = user_graph.join(protocol, people, graph, seed, tell, **rows)
+    run = start(protocol, people, seed=seed, progress=tell or False, **how)
     clusters = user_clusters.describe(protocol, people, "from a column")
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings.pop("total", None)
     if examples is not None and test is not None and held_out is not None:
         from p2p_sim.learning import training_in_batches
 
-        data["test_rows_are"] = f"in {test.place}"
+        data["test_rows_are"] = test.described
         training_in_batches.train_beside(run, examples, held_out, test.users, model, tell or silent)
     return run
-
-
-MOST_TEST_ROWS = 1 << 20
-"""So many test rows are read of those in files, and ``synthetic_users.MOST_NUMBERS`` features in all."""
-
-
-def _most_test(features: int) -> int:
-    return min(MOST_TEST_ROWS, max(1, synthetic_users.MOST_NUMBERS // features))
 
 
 def released(run: Run) -> dict[str, Any] | None:

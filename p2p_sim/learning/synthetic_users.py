@@ -19,6 +19,15 @@ MOST_NUMBERS = 1 << 23
 """So many features in all are kept in memory, 64 MiB; more are drawn in batches, or read in part."""
 
 
+MOST_TEST_ROWS = 1 << 20
+"""So many test rows are read or drawn of those in batches, and ``MOST_NUMBERS`` features in all."""
+
+
+def most_test_rows(features: int) -> int:
+    """Return how many test rows with so many features are in memory at most, where users are not."""
+    return min(MOST_TEST_ROWS, max(1, MOST_NUMBERS // features))
+
+
 def drawn(
     protocol: Protocol,
     cluster_size: int | None,

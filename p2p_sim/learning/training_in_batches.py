@@ -78,8 +78,8 @@ def check(
     models_in_batches.check(model)
     if test is None:
         raise InputError(
-            "--model trains on features, and nothing tests it: give --test-population PLACE, further rows with the "
-            "same columns, or leave out --model"
+            "--model trains on features, and nothing tests it: give --test P, a share of the rows that are no "
+            "users, or --test-population PLACE, further rows with the same columns; or leave out --model"
         )
     if examples.users != people.users:
         raise InputError(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning import data_split, synthetic_users, user_graph
-from p2p_sim.plan import Crowd
+from p2p_sim.learning.data import stored_examples
+from p2p_sim.plan import Crowd, Scratch
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
@@ -59,8 +60,39 @@ def crowd(
     return found if graph is None else replace(found, make=joined, apart=False)
 
 
-BYTES_IN_BATCHES = 1 << 28
-"""Bytes of memory that training in batches takes, however many users there are."""
+_FIXED, _BATCHES, _TESTS, _OF_LABELS = 100 << 20, 5, 3, 5
+"""Bytes of what training imports; copies of a batch and of the test rows; numbers for each label value of a row."""
+
+
+@dataclass(frozen=True)
+class TrainingInBatches:
+    """Training on ``users`` rows in ``clusters``, of which one batch is in memory, and on ``test_rows``."""
+
+    users: int
+    clusters: int
+    features: int
+    labels: int
+    test_rows: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory, however many users there are: only clusters count."""
+        rows = min(self.users, stored_examples.rows_at_once(self.features))
+        numbers = rows * (_BATCHES * self.features + _OF_LABELS * self.labels)
+        numbers += self.test_rows * (_TESTS * self.features + _OF_LABELS * self.labels)
+        numbers += self.clusters * (self.features + _OF_LABELS * self.labels)
+        return _FIXED + _FLOAT * numbers
+
+    @property
+    def scratch(self) -> Scratch:
+        """Bytes that are written for a time: released labels, about one a user, and features and true labels."""
+        from p2p_sim.learning.training import scratch_examples, scratch_labels
+
+        return Scratch(
+            self.users * scratch_labels.RECORD.itemsize,
+            self.users * scratch_examples.bytes_a_row(self.features),
+            scratch_examples.ROOM,
+        )
 
 
 def bytes_of_examples(users: int, features: int, trains: bool) -> int:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from p2p_sim.plan.machines import Machine, machines
 from p2p_sim.plan.pilot import Crowd
-from p2p_sim.plan.run_plan import RunPlan, Saved, is_in_doubt, plan_of
+from p2p_sim.plan.run_plan import RunPlan, Saved, Scratch, is_in_doubt, plan_of
 
-__all__ = ["Crowd", "Machine", "RunPlan", "Saved", "is_in_doubt", "machines", "plan_of"]
+__all__ = ["Crowd", "Machine", "RunPlan", "Saved", "Scratch", "is_in_doubt", "machines", "plan_of"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,15 +39,29 @@ _OUTPUT_COPIES = 2  # columns of all blocks, and joined; then as Arrow's
 
 
 @dataclass(frozen=True)
+class Scratch:
+    """Bytes that training in batches writes to the folder for temporary files.
+
+    ``labels``: that were released; ``features``: kept if so many times the room of them is free there as ``room`` says,
+    so that they are decoded once.
+    """
+
+    labels: int = 0
+    features: int = 0
+    room: int = 1
+
+
+@dataclass(frozen=True)
 class Saved:
     """What a run writes, and where: ``folder`` need not exist yet.
 
-    ``training``: bytes of memory that training takes beside the users.
+    ``training``: bytes of memory that training takes beside the users; ``scratch``: what it writes for a time.
     """
 
     folder: Path
     population: bool = True
     training: int = 0
+    scratch: Scratch = Scratch()
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,8 @@ class RunPlan(Summary):
 
     ``messages``: delivered; ``message_bytes``: as they travel in the simulated protocol; ``exchanged``: bytes between
     processes of this program; ``network``: those of them between machines; ``disk``: bytes of trace, outputs and
-    population; ``free``: bytes free there; ``seconds``: of wall time, roughly.
+    population; ``free``: bytes free there; ``seconds``: of wall time, roughly, without training.  ``scratch``: what
+    training writes for a time to ``scratch_folder``, which then has ``scratch_free``.
     """
 
     users: int
@@ -79,6 +95,9 @@ class RunPlan(Summary):
     free: int
     folder: str
     seconds: float
+    scratch: Scratch = Scratch()
+    scratch_free: int = 0
+    scratch_folder: str = ""
 
     def __repr__(self) -> str:
         return f"<RunPlan of {self.users:,} users on {self.backend}>"
@@ -102,12 +121,29 @@ class RunPlan(Summary):
                 f"{', '.join(f'{part} {size(each)}' for part, each in self.disk.items())}; "
                 f"{size(self.free)} free in {self.folder!r}",
             ),
+            *([("For training", self._scratch_text())] if self.scratch.labels else []),
             ("Time", f"about {self.seconds:,.0f} s" if self.seconds >= 1 else "less than a second"),
         ]
         return f"Plan for {counted(self.users, 'user')}, backend {self.backend}", rows
 
+    @property
+    def keeps_features(self) -> bool:
+        """Whether training keeps features on disk; otherwise each pass reads or draws them anew."""
+        return self.scratch_free - self.scratch.labels >= self.scratch.room * self.scratch.features
+
+    def _scratch_text(self) -> str:
+        parts, rest = [f"labels {size(self.scratch.labels)}"], ""
+        if self.keeps_features:
+            parts.append(f"features {size(self.scratch.features)}")
+        else:
+            needed = size(self.scratch.room * self.scratch.features)
+            rest = f"; features, for which {needed} would have to be free, are not kept: each pass makes them anew"
+        return f"{', '.join(parts)}; {size(self.scratch_free)} free in {self.scratch_folder!r}{rest}"
+
     def document(self) -> dict[str, Any]:
         """Return the plan as JSON values; memory, network and disk in bytes."""
+        kept = self.scratch.features if self.keeps_features else 0
+        scratch = {"labels": self.scratch.labels, "features": kept}
         return {
             "users": self.users, "backend": self.backend, "messages": self.messages,
             "message_bytes": self.message_bytes, "shards": self.shards,
@@ -119,7 +155,8 @@ class RunPlan(Summary):
                 for share in self.shares
             ],
             "exchanged": self.exchanged, "network": self.network, "disk": dict(self.disk), "free": self.free,
-            "folder": self.folder, "seconds": self.seconds, "factor": FACTOR,
+            "folder": self.folder, "scratch": scratch, "scratch_free": self.scratch_free,
+            "scratch_folder": self.scratch_folder, "seconds": self.seconds, "factor": FACTOR,
             "fits": not self.misfits(),
         }  # fmt: skip
 
@@ -132,6 +169,11 @@ class RunPlan(Summary):
         ]
         if (needed := sum(self.disk.values())) > self.free:
             found.append(f"{self.folder!r} needs {size(needed)} of disk and has {size(self.free)} free")
+        if self.scratch.labels > self.scratch_free:
+            found.append(
+                f"{self.scratch_folder!r}, the folder for temporary files (TMPDIR), needs "
+                f"{size(self.scratch.labels)} of disk for training and has {size(self.scratch_free)} free"
+            )
         return found
 
     def check(self) -> None:
@@ -189,11 +231,13 @@ def plan_of(
         "outputs": round(growth.of("outputs_on_disk")),
         "population": round(growth.of("population_on_disk")),
     }
+    disk = {part: each for part, each in disk.items() if each}
+    free, folder = _free(saved.folder)
     return RunPlan(
         crowd.users, settings.backend, sum(count.messages for count in counts.values()),
         sum(count.nbytes for count in counts.values()), shards, shares, between,
-        round(between * (1 - 1 / len(here))), {part: each for part, each in disk.items() if each},
-        *_free(saved.folder), _seconds(computing, shards, hands, between, compiled),
+        round(between * (1 - 1 / len(here))), disk, free, folder,
+        _seconds(computing, shards, hands, between, compiled), saved.scratch, *_scratch(folder, sum(disk.values())),
     )  # fmt: skip
 
 
@@ -306,6 +350,13 @@ def _free(folder: Path) -> tuple[int, str]:
     return shutil.disk_usage(there).free, "." if here else str(there)
 
 
+def _scratch(folder: str, saved: int) -> tuple[int, str]:
+    """Return the bytes free in the folder for temporary files, when so many were saved in a folder; and its name."""
+    there = tempfile.gettempdir()
+    free = shutil.disk_usage(there).free
+    return (max(0, free - saved) if Path(there).stat().st_dev == Path(folder).stat().st_dev else free), there
+
+
 _A_USER, _A_MESSAGE = 400, 60
 """Bytes of memory: more than any run takes that was measured."""
 
@@ -328,7 +379,10 @@ def is_in_doubt(
     memory, users = min(machine.memory for machine in here), crowd.users
     if users > _FEW and TraceLevel.parse(trace).keeps:
         return True
-    if users * _ON_DISK > _free(saved.folder)[0] or users * _A_USER + saved.training > memory:
+    free, folder = _free(saved.folder)
+    if saved.scratch.labels > _scratch(folder, 0)[0]:
+        return True
+    if users * _ON_DISK > free or users * _A_USER + saved.training > memory:
         return True
     return users > _FEW and messages_of(protocol, crowd, {"faults": settings.faults}) * _A_MESSAGE > memory
 

@@ -203,7 +203,7 @@ def _data(result: Mapping[str, Any]) -> str:
         meaning = f"{len(classes)} classes, {shown}"
     else:
         meaning = f"1 means {data['positive']}, 0 means {classes[0]}"
-    size = f"{data['rows']:,} rows, {data['features']:,} features"
+    size = f"{data['rows']:,} rows" + (f", {data['features']:,} features" if "features" in data else "")
     size += f" ({data['left_out']:,} rows with missing values left out)" if data.get("left_out") else ""
     label = f"label {data['label']}: {meaning}{_classes_from(data)}"
     warned = "".join(f"\n{'':{_WIDTH}}warning: {each}" for each in data.get("warnings", ()))

@@ -177,7 +177,8 @@ def _parameter(run: Document, name: str) -> str | None:
 def _data(data: Mapping[str, Any]) -> str:
     text = f"{data['name']}, {data['source']}"
     if "rows" in data:
-        text += f"; {data['rows']:,} rows, {data['features']:,} features; label {data['label']}"
+        features = f", {data['features']:,} features" if "features" in data else ""
+        text += f"; {data['rows']:,} rows{features}; label {data['label']}"
     if "range" in data:
         low, high = data["range"]
         text += f", numbers from {low:g} to {high:g}, which is taken as public; {data.get('clipped', 0):,} clipped"

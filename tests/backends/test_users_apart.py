@@ -15,6 +15,8 @@ import p2p_sim
 from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
+from p2p_sim.learning.data.stored_table import StoredTable
+from p2p_sim.learning.training import evaluation
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import EncryptedShuffle, PeerToPeer
@@ -139,9 +141,31 @@ def test_nobody_but_the_shards_reads_the_files(tmp_path: Path, monkeypatch: pyte
     folder, whole = written(tmp_path / "users", CLUSTERS)
     apart = parquet_users.population(folder, label="label", cluster="group")
     here = p2p_sim.run(PeerToPeer(0.1), whole, seed=1)
-    monkeypatch.setattr(parquet_users.ParquetUsers, "_read", None)  # in this process alone
+    monkeypatch.setattr(parquet_users.ParquetUsers, "_rows", None)  # in this process alone
     there = p2p_sim.run(PeerToPeer(0.1), apart, seed=1, backend="shards", shards=2)
     assert there.digest == here.digest
+
+
+@pytest.mark.ray
+@ray
+def test_shards_give_meaning_to_labels_and_take_test_rows_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else reads a row; the users are those of --data, which reads all."""
+    y = np.random.default_rng(0).random(len(CLUSTERS)) < 0.3
+    text = pyarrow.array(np.where(y, "yes", "no")).dictionary_encode()
+    parquet.write_table(
+        pyarrow.table({"y": text, "group": CLUSTERS}), tmp_path / "raw.parquet", row_group_size=90
+    )
+    is_test = evaluation.split(len(y), 4, 0.2)
+    here = p2p_sim.run(
+        PeerToPeer(0.1), Population.from_arrays(y=y[~is_test], cluster=CLUSTERS[~is_test]), seed=1
+    )
+    table = StoredTable(str(tmp_path), cluster="group", classes=["no", "yes"], test=0.2, seed=4)
+    monkeypatch.setattr(parquet_users.ParquetUsers, "_rows", None)  # in this process alone
+    for shards in (1, 2, 3):
+        there = p2p_sim.run(PeerToPeer(0.1), table.population(), seed=1, backend="shards", shards=shards)
+        assert there.digest == here.digest
 
 
 @pytest.mark.ray

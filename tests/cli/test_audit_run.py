@@ -16,7 +16,7 @@ from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.test_audit import OWN
 from tests.cli.test_bad_input import refused
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 pytestmark = pytest.mark.slow
 
@@ -174,7 +174,7 @@ def test_many_users_in_a_world_are_said_to_take_long(cli, monkeypatch):
 def test_other_code_than_the_run_s_is_said(cli, tmp_path):
     cli(*RUN)
     manifest = tmp_path / "made" / "run.json"
-    told = told_in(manifest.parent)
+    told = document_in(manifest.parent)
     told["versions"]["numpy"] = "1.0"
     manifest.write_text(json.dumps(told))
     assert "audited by other code than the run's: numpy 1.0 then" in cli(*AUDIT).err

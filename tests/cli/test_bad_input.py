@@ -80,6 +80,34 @@ CASES = {
         (*RUN, "--population", "p", "--model", "sgd"),
         ["--test-population PLACE"],
     ),
+    "two sources of test rows": (
+        (*RUN, "--population", "p", "--model", "sgd", "--test", "0.2", "--test-population", "t"),
+        ["--test and --test-population are both given"],
+    ),
+    "split seed of a population without test rows": (
+        (*RUN, "--population", "p", "--split-seed", "3"),
+        ["--split-seed draws test rows, and --test is missing"],
+    ),
+    "k-means of a population": (
+        (*RUN, "--population", "p", "--clusters", "3"),
+        ["--clusters needs --data"],
+    ),
+    "three classes of a population for a protocol of two": (
+        (*RUN, "--population", "p", "--classes", "a,b,c"),
+        ["set to 2 labels", "label 'y' is 3 classes", "(--labels 3)"],
+    ),
+    "positive classes of a population, and several": (
+        (*RUN, "--population", "p", "--labels", "3", "--positive", "a"),
+        ["positive is ['a'], which makes two labels", "leave positive"],
+    ),
+    "classes of numbers of a population": (
+        ("run", "unbiased-response", "--population", "p", "--classes", "a,b"),
+        ["--classes says that labels are classes", "stand for numbers"],
+    ),
+    "missing values of a population": (
+        (*RUN, "--population", "p", "--missing", "drop"),
+        ["--missing needs --data"],
+    ),
     "model that needs all rows": (
         (*RUN, "--population", "p", "--model", "random-forest", "--test-population", "t"),
         ["'random-forest' needs all rows in memory", "logistic-regression"],

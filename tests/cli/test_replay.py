@@ -13,8 +13,8 @@ import p2p_sim
 from protocols import PeerToPeer
 from tests.cli.test_app import plain
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.run_json_files import document_in
 from tests.tiny import people
-from tests.told import told_in
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_several_users(cli, run):
 @pytest.mark.slow
 def test_one_of_several_differs(cli, run, tmp_path):
     file = tmp_path / "r/run.json"
-    told = told_in(tmp_path / "r")
+    told = document_in(tmp_path / "r")
     file.write_text(json.dumps(told | {"parameters": told["parameters"] | {"alpha": 0.5}}))
     status = [cli("replay", "r", "--user", user, "--json").status for user in range(12)]
     assert set(status) == {0, 1}
@@ -135,7 +135,7 @@ def test_one_of_several_differs(cli, run, tmp_path):
 
 
 def test_other_code_is_a_warning(cli, run, tmp_path):
-    told = told_in(tmp_path / "r")
+    told = document_in(tmp_path / "r")
     told["versions"] |= {"numpy": "1.0", "p2p-sim": "0.0.1"}
     (tmp_path / "r" / "run.json").write_text(json.dumps(told))
     done = cli("replay", "r", "--user", 4, "--json")

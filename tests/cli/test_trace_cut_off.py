@@ -14,8 +14,8 @@ import p2p_sim
 from p2p_sim.render.known_run import KnownRun
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
+from tests.run_json_files import cut_off
 from tests.tiny import people
-from tests.told import cut_off
 
 SAYS = "the run was cut off, and its trace (full) is incomplete"
 VERBS = {

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import p2p_sim
 from p2p_sim import cli, privacy
 from p2p_sim.cli import verbs
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
@@ -93,8 +94,13 @@ def test_what_a_page_writes_as_users_a_run_reads(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(program)
     runpy.run_path("program.py", run_name="__main__")
-    assert cli.main(shlex.split(command)[1:]) == 0
-    assert "test accuracy" in capsys.readouterr().out
+    digests = []
+    for kind in ("--population", "--data"):  # the page says that they are the same
+        words = shlex.split(command.replace("--population", kind))
+        assert cli.main([*words[1:], "--out", kind[2:]]) == 0
+        assert "test accuracy" in capsys.readouterr().out
+        digests.append(p2p_sim.load(kind[2:]).digest)
+    assert digests[0] == digests[1]
 
 
 @pytest.mark.slow

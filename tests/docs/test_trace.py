@@ -19,7 +19,7 @@ import p2p_sim
 from p2p_sim import cli
 from p2p_sim.rundir import run_directory, trace_writer
 from tests.contract.cases import PROTOCOLS, people_of
-from tests.told import cut_off
+from tests.run_json_files import cut_off
 
 pytestmark = pytest.mark.slow
 

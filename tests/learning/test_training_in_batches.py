@@ -257,7 +257,7 @@ def test_examples_are_decoded_once_where_there_is_room(room: bool, tmp_path: Pat
     original = InMemory.batches
     monkeypatch.setattr(InMemory, "batches", lambda self, edges: read.append(edges) or original(self, edges))
     if not room:
-        monkeypatch.setattr("p2p_sim.learning.training.scratch_examples._ROOM", 1e18)
+        monkeypatch.setattr("p2p_sim.learning.training.scratch_examples.ROOM", 1e18)
     told: list[tuple[str, int, int]] = []
     scratch = ScratchExamples(given, tmp_path, "sgd", lambda *each: told.append(each))
     for edges in ([0, 700, 1500], [0, 3, 1500]):
@@ -488,7 +488,7 @@ def test_examples_of_other_users_are_refused(tmp_path: Path) -> None:
         InputError, match="trains classifiers, and labels of UnbiasedResponse stand for numbers"
     ):
         experiment.among(UnbiasedResponse(2.0), apart, place, examples=users, test=few, seed=1)
-    with pytest.raises(InputError, match="nothing tests it: give --test-population"):
+    with pytest.raises(InputError, match=r"nothing tests it: give --test P, .* --test-population PLACE"):
         experiment.among(PeerToPeer(0.1), apart, place, examples=users, seed=1)
 
 

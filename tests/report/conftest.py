@@ -13,7 +13,7 @@ import pytest
 from p2p_sim import cli as program
 from p2p_sim.report import document, report_page
 from tests.render.web.conftest import chromium
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 __all__ = ["chromium"]
 
@@ -102,7 +102,7 @@ def content(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def manifest(path: Path) -> Any:
-    return told_in(path)
+    return document_in(path)
 
 
 def read(page: str) -> ElementTree.Element:

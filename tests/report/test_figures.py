@@ -18,7 +18,7 @@ from p2p_sim.report import audit_table, document, figure_text, plots
 from p2p_sim.report import figures as figures_module
 from tests.report.conftest import SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 
 def figures(root):
@@ -114,7 +114,7 @@ def test_measured_exact_and_promised_stand_side_by_side(audited):
 
 def test_what_was_measured_elsewhere_is_not_drawn(audited, tmp_path):
     shutil.copytree(audited, tmp_path / "peers")
-    told = told_in(tmp_path / "peers", "audit.json")
+    told = document_in(tmp_path / "peers", "audit.json")
     told["audits"][0] |= {"at": 1e-12}  # a smaller delta than that of the account: no bound there
     told["audits"][1] |= {"channels": "encrypted"}
     (tmp_path / "peers" / "audit.json").write_text(json.dumps(told))

@@ -18,7 +18,7 @@ from p2p_sim.rundir import integrity
 from p2p_sim.rundir.run_directory import LazyRun
 from tests.render.web.conftest import Tab, browser_page, served, tab
 from tests.report.conftest import page, read, tables, words
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 __all__ = ["browser_page", "tab"]
 
@@ -57,7 +57,7 @@ def copy(attacked: Path, tmp_path: Path) -> Path:
 
 
 def test_reports_show_what_is_guessed_beside_privacy(attacked: Path) -> None:
-    kept = told_in(attacked, "attack.json")["attacks"]
+    kept = document_in(attacked, "attack.json")["attacks"]
     html = page("html", attacked)
     root = read(html)
     titles = [section.get("id") for section in root.iter("section")]
@@ -94,7 +94,7 @@ def test_seeds_are_withheld_with_that_of_the_run(attacked: Path) -> None:
 
 
 def test_what_beats_a_claim_stands_out_too(copy: Path) -> None:
-    document = told_in(copy, "attack.json")
+    document = document_in(copy, "attack.json")
     document["attacks"][0]["exceeded_claims"] = ["optimal: advantage 0.3 is above 0.2"]
     written(copy, document)
     assert "an attack does better than a theorem claims that is not proven here: optimal" in page(
@@ -107,7 +107,7 @@ def test_what_beats_a_claim_stands_out_too(copy: Path) -> None:
 
 
 def test_what_beats_the_law_stands_out(copy: Path) -> None:
-    document = told_in(copy, "attack.json")
+    document = document_in(copy, "attack.json")
     document["attacks"][0] |= {
         "failed": True, "above": ["optimal: advantage 0.3 is above 0.2"],
         "exceeded_claims": [],
@@ -150,7 +150,7 @@ def another_basis(told: dict[str, Any]) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(copy: Path, change: Any, text: str) -> None:
-    document = told_in(copy, "attack.json")
+    document = document_in(copy, "attack.json")
     change(document)
     written(copy, document)
     with pytest.raises(InputError, match=text):
@@ -167,7 +167,7 @@ def test_an_altered_file_is_refused(copy: Path) -> None:
 
 def test_the_page_tells_it_of_its_viewpoint(copy: Path) -> None:
     row = view_privacy(LazyRun(copy), "learner")["rows"][-1]
-    kept = told_in(copy, "attack.json")["attacks"][0]
+    kept = document_in(copy, "attack.json")["attacks"][0]
     assert (row["basis"], row["text"]) == ("measured", " ".join(kept["sentences"]))
     assert row["sure"]["prior"][0] == 200
     assert "measured" not in [each["basis"] for each in view_privacy(LazyRun(copy), "user:3")["rows"]]

@@ -19,13 +19,13 @@ from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.report.conftest import page, read, tables, words
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 pytestmark = pytest.mark.slow
 
 
 def stored(place: Path) -> dict:
-    return told_in(place, "audit.json")
+    return document_in(place, "audit.json")
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from p2p_sim.report import document, report_page, terminal
 from protocols import PeerToPeer
 from tests.render.material import EVIL
 from tests.report.conftest import SEED, manifest, page, read, tables, words
+from tests.run_json_files import document_in
 from tests.tiny import people
-from tests.told import told_in
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +137,7 @@ def test_no_name_breaks_out(audited, tmp_path, evil):
     notes["data"] |= {"name": evil, "source": evil, "positive": evil}
     notes["accuracy"] |= {"note": evil, "model": evil}
     notes["command"] = ["p2p-sim", evil]
-    audit = told_in(place, "audit.json")
+    audit = document_in(place, "audit.json")
     for name in ("view", "statistic", "world", "why", "command", "version", "when", "verdict"):
         audit["audits"][0][name] = evil
     audit["audits"][0] |= {

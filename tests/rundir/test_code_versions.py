@@ -14,8 +14,8 @@ import p2p_sim
 from p2p_sim.core import Message, Protocol, code_fingerprint
 from p2p_sim.rundir import code_versions
 from protocols import PeerToPeer
+from tests.run_json_files import document_in
 from tests.tiny import people
-from tests.told import told_in
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def test_a_run_knows_its_code(saved):
 
 
 def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
-    told = told_in(saved)
+    told = document_in(saved)
     told["versions"] |= {"numpy": "1.0", "code": "0" * 12, "pyarrow": "1.0"}
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)
@@ -90,7 +90,7 @@ def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
     "name", ["p2p-sim", "code", "python", "numpy", "numba", "ray", "scikit-learn", "pyarrow"]
 )
 def test_versions_that_decide_bits_are_told(saved, name):
-    told = told_in(saved)
+    told = document_in(saved)
     told["versions"][name] = "0.0"
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)
@@ -100,7 +100,7 @@ def test_versions_that_decide_bits_are_told(saved, name):
 
 
 def test_a_run_by_an_older_version_has_no_fingerprint(saved):
-    told = told_in(saved)
+    told = document_in(saved)
     del told["versions"]["code"]
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)

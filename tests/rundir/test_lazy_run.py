@@ -17,7 +17,7 @@ from p2p_sim.trace.causality import cone
 from p2p_sim.trace.diff import compare
 from p2p_sim.trace.stats import stats
 from protocols import PeerToPeer
-from tests import told
+from tests import run_json_files
 from tests.tiny import people
 
 
@@ -34,7 +34,7 @@ def cut_off(run: Any, path: Path, *, without: str) -> Path:
             file.unlink()
     for file in (path / "messages" / without).rglob("*.parquet"):
         file.unlink()
-    told.cut_off(path / "messages")
+    run_json_files.cut_off(path / "messages")
     return path
 
 
@@ -93,7 +93,7 @@ def run_ends(run: Any) -> tuple[int, int]:
 
 def test_a_newer_version(run: Any, tmp_path: Path) -> None:
     path = run.save(tmp_path / "r")
-    about = told.told_in(path)
+    about = run_json_files.document_in(path)
     (path / "run.json").write_text(json.dumps(about | {"format": 99}))
     for ask in (
         query.messages,

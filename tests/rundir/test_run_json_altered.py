@@ -19,7 +19,7 @@ from p2p_sim import InputError, Population
 from p2p_sim.core import Message, Protocol
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 PEOPLE = Population.synthetic(users=60, cluster_size=30, seed=2)
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def change(path: Path, **fields: Any) -> None:
-    told = told_in(path)
+    told = document_in(path)
     (path / "run.json").write_text(json.dumps({**told, **fields}))
 
 
@@ -144,7 +144,7 @@ def test_whatever_was_altered_is_noticed_by_the_checksum(change, path):
     refused(path, "run.json' was altered since it was written", "restore it, or run the protocol again")
     order = dict(reversed(json.loads(text).items()))
     (path / "run.json").write_text(json.dumps(order))  # another order and no spaces: the same values
-    assert p2p_sim.load(path).seed == told_in(path)["seed"]
+    assert p2p_sim.load(path).seed == document_in(path)["seed"]
 
 
 @dataclass(frozen=True)

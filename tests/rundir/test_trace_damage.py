@@ -17,7 +17,7 @@ from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.trace_writer import Folder
 from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 PEOPLE = Population.synthetic(users=600, cluster_size=30, seed=2)
 
@@ -107,7 +107,7 @@ def test_a_manifest_that_lacks_something(key, path):
 )
 def test_a_manifest_that_refers_to_what_is_not_there(change, path):
     file = path / "messages/manifest.json"
-    told = told_in(path, "messages/manifest.json")
+    told = document_in(path, "messages/manifest.json")
     told["files"][1] |= change
     file.write_text(json.dumps(told))
     with pytest.raises(InputError, match=r"its manifest says|must be the path of a file below the folder"):
@@ -119,7 +119,7 @@ def test_a_manifest_that_refers_to_what_is_not_there(change, path):
 )
 def test_an_altered_manifest_is_named(change, path):
     file = path / "messages/manifest.json"
-    told = told_in(path, "messages/manifest.json")
+    told = document_in(path, "messages/manifest.json")
     told["files"][0] |= change
     file.write_text(json.dumps(told, indent=1) + "\n")
     for opened in (run_directory.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
@@ -165,7 +165,7 @@ def test_altered_outputs_and_faults_are_named(part, faulty):
 
 
 def test_a_run_that_tells_no_checksums_is_damaged(faulty):
-    told = told_in(faulty)
+    told = document_in(faulty)
     assert told.pop("sha256")
     (faulty / "run.json").write_text(json.dumps(told))
     with pytest.raises(InputError, match=r"run.json' is damaged: it lacks 'sha256'"):
@@ -182,7 +182,7 @@ def test_a_population_that_was_cut_is_named(faulty):
 @pytest.mark.parametrize("checksums", [True, False])
 def test_a_population_that_is_gone_was_not_withheld(checksums, faulty):
     """A run saved without its population has none either, and is read."""
-    told = told_in(faulty)
+    told = document_in(faulty)
     if not checksums:
         told["sha256"] = {}
         (faulty / "run.json").write_text(json.dumps(told))

@@ -19,7 +19,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.rundir import parquet_columns, run_directory, trace_writer
 from protocols import PeerToPeer, RandomizedResponse
-from tests.told import cut_off
+from tests.run_json_files import cut_off
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = Population.synthetic(users=90, cluster_size=30, seed=2)

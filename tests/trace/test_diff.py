@@ -15,7 +15,7 @@ from p2p_sim.rundir import run_directory, trace_reader
 from p2p_sim.trace import query, recompute
 from p2p_sim.trace.diff import ValueDifference, compare, differing_messages
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
-from tests import told
+from tests import run_json_files
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.tiny import LABELS, people
 
@@ -234,7 +234,7 @@ def cut_off(name: str, path: Any, kind: str) -> Any:
     run_of(name).save(path)
     for place in ("outputs", f"messages/{kind}"):
         shutil.rmtree(path / place)
-    told.cut_off(path / "messages")
+    run_json_files.cut_off(path / "messages")
     (path / "population.parquet").unlink()
     (path / "run.json").unlink()
     return path

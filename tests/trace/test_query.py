@@ -16,8 +16,8 @@ from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.trace import query, recompute
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.run_json_files import document_in
 from tests.tiny import people
-from tests.told import told_in
 
 USERS = 24
 NAMES = [
@@ -152,7 +152,7 @@ def test_numbers_that_are_none(value: Any) -> None:
 
 def test_other_code_is_noted(tmp_path: Any) -> None:
     path = run_of("peer-to-peer", "none").save(tmp_path / "r")
-    told = told_in(path)
+    told = document_in(path)
     told["versions"]["numpy"] = "1.0"
     (path / "run.json").write_text(json.dumps(told))
     assert query.messages(path, user=7).notes[1] == (

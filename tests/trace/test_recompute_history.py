@@ -18,7 +18,7 @@ from p2p_sim.rundir.population_file import near
 from p2p_sim.trace.recompute import history
 from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, people_of
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 pytestmark = pytest.mark.slow
 
@@ -151,7 +151,7 @@ def test_a_run_that_tells_no_checksum_of_its_population(tmp_path: Path) -> None:
     """Earlier versions told none: everybody is read, and their hash proves them."""
     run = p2p_sim.run(RandomizedResponse(1.0), POPULATIONS["scattered"](USERS), seed=3)
     path = run.save(tmp_path / "run")
-    told = told_in(path)
+    told = document_in(path)
     assert told["sha256"].pop(population_file.FILE)
     (path / "run.json").write_text(json.dumps(told))
     _, some, life = history(path, 3)

@@ -142,18 +142,25 @@ def load(
     stand for everybody else's: ``classes_from`` is then "inferred".
     """
     multiclass = multiclass or numbers
-    if numbers and positive is not None:
+    check_positive(positive, multiclass, numbers)
+    how = (label, positive, cluster, classes)
+    return _examples(name_or_path, *read(name_or_path, reading), reading, *how, multiclass, numbers)
+
+
+def check_positive(positive: Sequence[str] | None, multiclass: bool, numbers: bool) -> None:
+    """Raise InputError for ``positive`` where all classes are asked for, or numbers."""
+    if positive is None:
+        return
+    if numbers:
         raise InputError(
             f"positive is {list(positive)}, which makes two classes, and numbers are asked for: leave positive "
             "(--positive) out, or take a protocol for two classes"
         )
-    if multiclass and positive is not None:
+    if multiclass:
         raise InputError(
             f"positive is {list(positive)}, which makes two labels, and all classes are asked for: leave positive "
             "(--positive) out, or have two labels, not both"
         )
-    how = (label, positive, cluster, classes)
-    return _examples(name_or_path, *read(name_or_path, reading), reading, *how, multiclass, numbers)
 
 
 def load_by_kind(

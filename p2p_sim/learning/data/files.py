@@ -126,7 +126,7 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
     columns, gaps = dict[str, Column](), dict[str, Gap]()
     for name, chunks in zip(table.schema.names, table.columns, strict=True):
         if name not in reading.drop:
-            columns[name], gap = _arrow_column(chunks.combine_chunks(), name, what, reading)
+            columns[name], gap = arrow_column(chunks.combine_chunks(), name, what, reading)
             gaps |= {} if gap is None else {name: gap}
     index = [name for name in pandas_index(table) if name in columns]
     read_as = tuple(f"{name} numbers the rows (the index of pandas)" for name in index)
@@ -137,7 +137,7 @@ def _refuse_types(kinds: Mapping[str, Any], what: str) -> None:
     """Refuse columns that are neither numbers nor booleans nor text, all of them at once."""
     from pyarrow import types
 
-    wrong = {name: kind for name, kind in kinds.items() if not _usable(kind)}
+    wrong = {name: kind for name, kind in kinds.items() if not usable(kind)}
     if not wrong:
         return
     name, kind = next(iter(wrong.items()))
@@ -153,7 +153,8 @@ def _refuse_types(kinds: Mapping[str, Any], what: str) -> None:
     )
 
 
-def _usable(kind: Any) -> bool:
+def usable(kind: Any) -> bool:
+    """Return whether columns of an Arrow type are numbers, booleans or text."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -162,7 +163,8 @@ def _usable(kind: Any) -> bool:
     return bool(text or numbers or types.is_null(kind) or types.is_decimal(kind))
 
 
-def _arrow_column(column: Any, name: str, what: str, reading: Reading) -> tuple[Column, Gap | None]:
+def arrow_column(column: Any, name: str, what: str, reading: Reading) -> tuple[Column, Gap | None]:
+    """Return an Arrow array of a usable type as a column, and its gap."""
     from pyarrow import compute, types
 
     kind, nulls = column.type, np.asarray(column.is_null())

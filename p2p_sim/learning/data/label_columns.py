@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.label_kinds import BINARY, CLASSES, NUMERIC
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data.cells import is_date
@@ -106,16 +106,26 @@ def binary(
         known = declared is not None or values == ("0", "1")
         larger = "" if known else " (of the two values, the larger in sorted order)"
         return Labels(codes == 1, classes, classes[1] + larger, not known)
-    chosen = [_position(value, values, column, name, where) for value in positive]
+    ones = positive_among(positive, values, isinstance(column, Category), name, where)
+    classes = meanings(name, ones, [value for value in values if value not in ones])
+    is_positive = np.isin(np.array(values), ones)
+    return Labels(is_positive[codes], classes, classes[1], False)  # the rest is whatever is not positive
+
+
+def positive_among(
+    positive: Sequence[str], values: Sequence[str], text: bool, name: str, where: str
+) -> list[str]:
+    """Return the values that count as 1, in the order of ``values``; ``text``: these are no numbers.
+
+    InputError: a positive one that is not among them, none, or all.
+    """
+    chosen = [_position(value, values, text, name, where) for value in positive]
     if not chosen or len(set(chosen)) == len(values):
         raise InputError(
             f"positive {list(positive)} names {'none' if not chosen else 'every one'} of the classes of "
             f"label {name!r} in {where}, {listing(values)}; name some, and leave some"
         )
-    is_positive = np.zeros(len(values), bool)
-    is_positive[chosen] = True
-    classes = _meanings(name, values, is_positive)
-    return Labels(is_positive[codes], classes, classes[1], False)  # the rest is whatever is not positive
+    return [values[place] for place in sorted(set(chosen))]
 
 
 def multi(
@@ -234,7 +244,7 @@ def clusters(column: Column, name: str, where: str) -> Codes:
         return present(column)[0]
     if column.dtype.kind not in "iufb":
         raise InputError(f"cluster column {name!r} of {where} is of type {column.dtype}; {must}; renumber")
-    _check_exact(column, "cluster", name, where)
+    check_exact(column, "cluster", name, where)
     wrong = column < 0
     if column.dtype.kind == "f":
         wrong |= ~np.isfinite(column) | (column != np.floor(column))
@@ -263,29 +273,45 @@ def _classes(
 ) -> tuple[Codes, tuple[str, ...]]:
     """Number the classes, those that occur or those that were declared; at least two occur."""
     if not isinstance(column, Category):
-        _check_exact(column, "label", name, where)
+        check_exact(column, "label", name, where)
     codes, values = present(column)
+    check_several(values, name, where)
+    if declared is None:
+        return codes, values
+    classes = declared_as(declared, isinstance(column, Category))
+    return renumbered(codes, values, classes, name, where), classes
+
+
+def check_several(values: Sequence[str], name: str, where: str) -> None:
+    """Raise InputError unless at least two classes occur."""
     if len(values) < 2:
         raise InputError(
             f"label {name!r} of {where} has one class, {listing(values)}; at least two are needed; choose "
             "another label"
         )
-    if declared is None:
-        return codes, values
-    spelled = tuple(_spelled(value, column) for value in declared)
-    place = {value: index for index, value in enumerate(spelled)}
-    if len(place) < len(spelled) or len(spelled) < 2:
+
+
+def declared_as(declared: Sequence[str], text: bool) -> tuple[str, ...]:
+    """Return declared classes as ``present`` writes values; InputError: fewer than two, or one twice."""
+    classes = tuple(spelled(value, text) for value in declared)
+    if len(set(classes)) < len(classes) or len(classes) < 2:
         raise InputError(f"classes {list(declared)}: list at least two, each once")
+    return classes
+
+
+def renumbered(codes: Codes, values: Sequence[str], classes: Sequence[str], name: str, where: str) -> Codes:
+    """Turn codes (n,) into values into codes into declared classes; InputError: a value that is none of them."""
+    place = {value: index for index, value in enumerate(classes)}
     strange = [value for value in values if value not in place]
     if strange:
         raise InputError(
             f"label {name!r} of {where} holds {listing(strange, 12)}, not among the declared classes "
-            f"{listing(spelled, 12)}: add it to the classes, or leave these rows out"
+            f"{listing(classes, 12)}{near(strange[0], classes)}: add it to the classes, or leave these rows out"
         )
-    return np.array([place[value] for value in values], np.int64)[codes], spelled
+    return np.array([place[value] for value in values], np.int64)[codes]
 
 
-def _check_exact(column: Array, role: str, name: str, where: str) -> None:
+def check_exact(column: Array, role: str, name: str, where: str) -> None:
     """Refuse floats so large that whole numbers were rounded on the way here: two of them might have become one."""
     if column.dtype.kind != "f":
         return
@@ -299,10 +325,10 @@ def _check_exact(column: Array, role: str, name: str, where: str) -> None:
         )
 
 
-def _spelled(value: str, column: Column) -> str:
-    """Return a value as ``present`` writes the values of a column."""
+def spelled(value: str, text: bool) -> str:
+    """Return a value as ``present`` writes the values of a column of text, or of numbers."""
     wanted = value.strip()
-    if isinstance(column, Category):
+    if text:
         return wanted
     wanted = {"true": "1", "false": "0"}.get(wanted.lower(), wanted)
     try:
@@ -311,20 +337,19 @@ def _spelled(value: str, column: Column) -> str:
         return value
 
 
-def _position(value: str, values: Sequence[str], column: Column, name: str, where: str) -> int:
-    wanted = _spelled(value, column)
+def _position(value: str, values: Sequence[str], text: bool, name: str, where: str) -> int:
+    wanted = spelled(value, text)
     if wanted not in values:
         raise InputError(
-            f"positive value {value!r} does not occur in label {name!r} of {where}; its values are "
-            f"{listing(values)}; name some of these"
+            f"positive value {value!r} does not occur in label {name!r} of {where}{near(wanted, values)}; its values "
+            f"are {listing(values)}; name some of these"
         )
     return list(values).index(wanted)
 
 
-def _meanings(name: str, values: Sequence[str], is_positive: npt.NDArray[np.bool_]) -> tuple[str, str]:
-    ones = [value for value, one in zip(values, is_positive, strict=True) if one]
-    others = [value for value, one in zip(values, is_positive, strict=True) if not one]
-    if len(values) == 2:
+def meanings(name: str, ones: Sequence[str], others: Sequence[str] | None) -> tuple[str, str]:
+    """Return what 0 and 1 mean, where some values count as 1; ``others``: the other ones, None: any."""
+    if others is not None and len(ones) + len(others) == 2:
         return f"{name} = {others[0]}", f"{name} = {ones[0]}"
     shown = ", ".join(ones[:8]) + (f" and {len(ones) - 8} more" if len(ones) > 8 else "")
     if len(ones) == 1:

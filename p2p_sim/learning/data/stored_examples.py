@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from p2p_sim import parquet_users
 from p2p_sim.core.errors import InputError, StorageError
+from p2p_sim.core.held_out_rows import HeldOutRows
+from p2p_sim.parquet_users import LabelRule
 from p2p_sim.rundir import parquet_columns
 
 Array = npt.NDArray[Any]
@@ -31,10 +33,10 @@ def rows_at_once(width: int) -> int:
 
 @dataclass(frozen=True)
 class StoredExamples:
-    """The rows of some Parquet files, in their order.
+    """The rows of some Parquet files, in their order: all, or those that are not held out, or are (``tests``).
 
     ``files``: names and numbers of rows; ``features``: the names of columns; ``labels``: how many label values there
-    can be.
+    can be; ``rule``: what the values of labels mean, None: they are labels.
     """
 
     place: str
@@ -42,11 +44,21 @@ class StoredExamples:
     label: str
     features: tuple[str, ...]
     labels: int
+    rule: LabelRule | None = None
+    held_out: HeldOutRows | None = None
+    tests: bool = False
 
     @property
     def users(self) -> int:
         """How many rows there are."""
-        return sum(rows for _, rows in self.files)
+        if self.held_out is None:
+            return sum(rows for _, rows in self.files)
+        return self.held_out.size if self.tests else self.held_out.users
+
+    @property
+    def described(self) -> str:
+        """Which rows these are, in words."""
+        return f"in {self.place}" if self.held_out is None else self.held_out.described
 
     @property
     def width(self) -> int:
@@ -87,8 +99,10 @@ class StoredExamples:
             for name, rows in self.files:
                 with parquet_users.opened(system, name, buffer_size=_BUFFER, pre_buffer=False) as file:
                     self._check_unchanged(name, rows, file)
+                    begin = row
                     for part in file.iter_batches(most, columns=names, use_threads=False):
-                        yield self._piece(name, row, part)
+                        where = parquet_users.where_of(name, row - begin)
+                        yield self._chosen(row, *self._piece(name, row, part, where))
                         row += part.num_rows
         except (OSError, ArrowInvalid) as error:
             raise StorageError(
@@ -104,16 +118,25 @@ class StoredExamples:
                 f"{rows:,}; put it back, and go on with --resume"
             )
 
-    def _piece(self, name: str, row: int, part: Any) -> tuple[Array, Array]:
-        """Turn some rows of a file, which begin with ``row`` of all, into features and labels."""
+    def _chosen(self, row: int, x: Array, y: Array) -> tuple[Array, Array]:
+        """Return those rows that these are, of rows that begin with ``row`` of all."""
+        if self.held_out is None:
+            return x, y
+        chosen = self.held_out.mask(row, row + len(y))
+        chosen = chosen if self.tests else ~chosen
+        return x[chosen], y[chosen]
+
+    def _piece(self, name: str, row: int, part: Any, where: str) -> tuple[Array, Array]:
+        """Turn some rows of a file, which begin with ``row`` of all, into features and labels; ``where`` they are."""
         x = np.empty((part.num_rows, len(self.features)))
         for place, feature in enumerate(self.features):
             values = self._whole(name, feature, part.column(feature))
             _check_numbers(f"column {feature!r} of {name!r}", values, row)
             x[:, place] = values
-        return x, self._labels(name, self._whole(name, self.label, part.column(self.label)))
+        return x, self._labels(name, part.column(self.label), where)
 
-    def _labels(self, name: str, y: Array) -> Array:
+    def _labels(self, name: str, column: Any, where: str) -> Array:
+        y = self._whole(name, self.label, column) if self.rule is None else self.rule.read(column, where)[0]
         if len(y) and not 0 <= int(y.min()) <= int(y.max()) < self.labels:
             raise InputError(
                 f"column {self.label!r} of {name!r} holds labels from {y.min()} to {y.max()}: those of the protocol "
@@ -147,12 +170,21 @@ def _check_numbers(what: str, values: Array, row: int) -> None:
 
 
 def of_users(
-    place: str, *, label: str = "y", cluster: str | None = None, drop: Sequence[str] = (), labels: int = 2
+    place: str,
+    *,
+    label: str = "y",
+    cluster: str | None = None,
+    drop: Sequence[str] = (),
+    labels: int = 2,
+    rule: LabelRule | None = None,
+    test: float | None = None,
+    seed: int = 0,
 ) -> StoredExamples:
     """Return the examples of the users of ``parquet_users.population(place)``, row by row.
 
     Features are all columns but ``label``, ``cluster`` and those of ``drop``: numbers or bools, of the same types in
-    all files.  ``labels``: how many label values there can be.  Raises InputError for others, and for no feature.
+    all files.  ``labels``: how many label values there can be; ``rule``, ``test``, ``seed``: as ``population`` takes
+    them.  Raises InputError for others, and for no feature.
     """
     schemas, rows = _schemas(place)
     first, schema = schemas[0]
@@ -172,7 +204,15 @@ def of_users(
             f"{first!r} has no column of features beside {label!r}: it has {_listed(schema.names)}; leave out --model, "
             "or give files with features"
         )
-    return _checked(place, schemas, rows, label, features, schema, labels)
+    found = _checked(place, schemas, rows, label, features, schema, labels, rule)
+    return found if test is None else replace(found, held_out=HeldOutRows(sum(rows), test, seed))
+
+
+def held_out(users: StoredExamples) -> StoredExamples:
+    """Return the rows of the same files that are held out to test a model; raises InputError if there are none."""
+    if users.held_out is None:
+        raise InputError(f"no rows of {users.place!r} are held out: give test, a share of them in (0, 1)")
+    return replace(users, tests=True)
 
 
 def of_test(place: str, like: StoredExamples) -> StoredExamples:
@@ -186,7 +226,7 @@ def of_test(place: str, like: StoredExamples) -> StoredExamples:
     system, _ = parquet_users.system_of(like.place)
     with parquet_users.opened(system, like.files[0][0]) as file:
         schema = file.schema_arrow
-    return _checked(place, schemas, rows, like.label, like.features, schema, like.labels)
+    return _checked(place, schemas, rows, like.label, like.features, schema, like.labels, like.rule)
 
 
 def _schemas(place: str) -> tuple[list[tuple[str, Any]], list[int]]:
@@ -215,6 +255,7 @@ def _checked(
     features: tuple[str, ...],
     like: Any,
     labels: int,
+    rule: LabelRule | None,
 ) -> StoredExamples:
     """Return examples; raises InputError unless every file has the features and the label, of types that fit."""
     import pyarrow as pa
@@ -224,9 +265,7 @@ def _checked(
             if schema.names.count(column) != 1:
                 many = "several columns" if column in schema.names else "no column"
                 raise InputError(f"{name!r} has {many} {column!r}; it has {_listed(schema.names)}")
-        kind = schema.field(label).type
-        if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            raise InputError(f"column {label!r} of {name!r} has the type {kind}: needed are bool or integers")
+        parquet_users.check_label(name, schema.field(label).type, label, rule)
         for column in features:
             kind, first = schema.field(column).type, like.field(column).type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
@@ -240,7 +279,7 @@ def _checked(
                     "the same types"
                 )
     names = tuple((name, each) for (name, _), each in zip(schemas, rows, strict=True))
-    return StoredExamples(parquet_users.whole_address(place), names, label, features, labels)
+    return StoredExamples(parquet_users.whole_address(place), names, label, features, labels, rule)
 
 
 def _listed(names: Sequence[str]) -> str:

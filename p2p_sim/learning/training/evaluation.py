@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import check_seed
-from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.held_out_rows import HeldOutRows
 from p2p_sim.learning.training.metrics import (
     Metrics,
     Predicted,
@@ -128,16 +127,7 @@ def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:
     ``test``: share in (0, 1); ``seed``: below 2^64.  The test rows are those with the smallest random words of the
     engine (ties by index).  Raises InputError for a value out of range, and if either part would be empty.
     """
-    check_seed(seed)
-    size = round(n * test) if 0 < test < 1 else 0
-    if not 0 < size < n:
-        raise InputError(
-            f"test share {test!r} of {n} rows leaves {size} test rows; give a share between 0 and 1, and "
-            "rows enough that neither part is empty"
-        )
-    chosen = np.zeros(n, np.bool_)
-    chosen[np.argsort(words(seed, stream("split", "test", 0), 0, n), kind="stable")[:size]] = True
-    return chosen
+    return HeldOutRows(n, test, seed).mask(0, n)
 
 
 def compare(

@@ -17,8 +17,13 @@ from p2p_sim.learning.training.models_in_batches import Examples
 
 Array = npt.NDArray[Any]
 
-_ROOM = 2
+ROOM = 2
 """Nothing is kept unless so many times the room is free: then every pass reads the examples anew."""
+
+
+def bytes_a_row(width: int) -> int:
+    """Return how many bytes are kept of a row with so many features: those, and its label."""
+    return width * 8 + 1
 
 
 class ScratchExamples:
@@ -65,8 +70,8 @@ class ScratchExamples:
 
     def _kept(self, edges: list[int]) -> Iterator[tuple[Array, Array]]:
         """Read the examples, and keep them where there is room."""
-        found, row = self._examples.batches(edges), self.width * 8 + 1
-        if shutil.disk_usage(self._x.parent).free < _ROOM * row * self.users:
+        found, row = self._examples.batches(edges), bytes_a_row(self.width)
+        if shutil.disk_usage(self._x.parent).free < ROOM * row * self.users:
             yield from found
             return
         with self._x.open("wb") as xs, self._y.open("wb") as ys:

@@ -15,7 +15,7 @@ from p2p_sim.core.errors import StorageError
 
 Array = npt.NDArray[Any]
 
-_RECORD = np.dtype([("user", "<i4"), ("y", "u1")])
+RECORD = np.dtype([("user", "<i4"), ("y", "u1")])
 _READ = 1 << 18  # records that are read at a time: 1.25 MiB
 _FEW, _MOST = 1 << 20, 256  # users of a part that is sorted in memory, and parts
 
@@ -39,28 +39,28 @@ class ScratchLabels:
         path, count = folder / "labels", 0
         try:
             for rows, y in pairs:
-                records = np.empty(len(rows), _RECORD)
+                records = np.empty(len(rows), RECORD)
                 records["user"], records["y"] = rows, y
                 count += len(rows)
                 _divide(records, parts, width)
             with path.open("wb") as whole:
                 for part in filter(Path.exists, parts):
-                    _sorted(np.fromfile(part, _RECORD)).tofile(whole)
+                    _sorted(np.fromfile(part, RECORD)).tofile(whole)
                     part.unlink()
         except OSError as error:
             raise StorageError(
-                f"released labels cannot be written to {str(folder)!r} ({error.strerror or error}), {_RECORD.itemsize} "
+                f"released labels cannot be written to {str(folder)!r} ({error.strerror or error}), {RECORD.itemsize} "
                 "bytes each: make room, or name another folder by the variable TMPDIR"
             ) from error
         return cls(path, count)
 
     def batches(self, edges: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """Return labels of users between neighbouring ``edges``: their rows, counted from the lower one, and labels."""
-        held, more = np.empty(0, _RECORD), self.count > 0
+        held, more = np.empty(0, RECORD), self.count > 0
         with self.path.open("rb") as file:
             for low, high in itertools.pairwise(edges):
                 while more and (not len(held) or held["user"][-1] < high):
-                    records = np.fromfile(file, _RECORD, _READ)
+                    records = np.fromfile(file, RECORD, _READ)
                     more = len(records) == _READ
                     held = np.concatenate([held, records])
                 cut = int(np.searchsorted(held["user"], high))

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from p2p_sim.core import held_out_rows
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.learning.data.datasets import load
@@ -36,7 +37,7 @@ def test_split_is_of_the_right_size_and_seeded():
 
 
 def test_split_ties_go_by_index(monkeypatch):
-    monkeypatch.setattr(evaluation, "words", lambda seed, stream, start, count: np.zeros(count, np.uint64))
+    monkeypatch.setattr(held_out_rows, "words", lambda seed, stream, start, count: np.zeros(count, np.uint64))
     assert split(1000, seed=0, test=0.2).tolist() == [True] * 200 + [False] * 800
 
 

@@ -17,7 +17,7 @@ from p2p_sim.render.web.page import export
 from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.run import load
 from tests.render.web.conftest import PEOPLE, SEED, make, served
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 HIT = "<img src=x onerror=window.hit=1><script>window.hit=1</script>"
 NAME = HIT.replace("/", "")
@@ -91,7 +91,7 @@ def test_html_in_names_and_values_is_text(tab, root):
 
 def test_html_in_a_damaged_run_is_text(tab, root):
     place = root / NAME / "run.json"
-    told = json.dumps(told_in(root / NAME))
+    told = json.dumps(document_in(root / NAME))
     place.write_text(told.replace('"labels"', f'"labels{NAME}"'))
     with served(root / NAME) as server:
         tab.open(server.url)

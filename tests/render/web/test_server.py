@@ -26,7 +26,7 @@ from p2p_sim.rundir import population_file
 from p2p_sim.rundir.run_directory import LazyRun
 from tests.cli.conftest import below
 from tests.render.web.conftest import NAMES, make, served
-from tests.told import told_in
+from tests.run_json_files import document_in
 
 
 def ask(server, path="", *, method="GET", host=None, token=None, origin=None):
@@ -296,7 +296,7 @@ def test_a_damaged_run_is_named_and_the_server_goes_on(tmp_path):
     make("peers").save(tmp_path / "good")
     make("peers").save(tmp_path / "bad")
     place = tmp_path / "bad" / "run.json"
-    whole = json.dumps(told_in(tmp_path / "bad"))
+    whole = json.dumps(document_in(tmp_path / "bad"))
     wrong = {
         "not json": whole[:200],
         "newer": re.sub(r'"format": \d+', '"format": 99', whole),

@@ -1,0 +1,192 @@
+"""``run --population`` of a raw table: labels of text, and test rows among the others, as ``--data`` takes them."""
+
+from __future__ import annotations
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError, parquet_users
+from p2p_sim.learning.data.stored_table import StoredTable
+from tests.learning.test_stored_table import IS_TEST, RAW, SEED, SHARE, YES, prepared, written
+
+COLUMNS = ["age", "hours", "member", "site", "text"]
+RUN = ("run", "peer-to-peer", "--alpha", 0.1, "--cluster-column", "site", "--seed", SEED, "--json")
+LABEL = ("--label", "text", "--classes", "no,yes")
+TRAINED = ("--model", "logistic-regression")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> str:
+    return written(tmp_path / "raw", RAW[COLUMNS], (800,), 300)
+
+
+def test_it_is_the_run_of_a_prepared_table(cli: Any, raw: str, tmp_path: Path) -> None:
+    users, test = prepared(tmp_path, YES)
+    mine = cli(*RUN, *LABEL, *TRAINED, "--population", raw, "--test", SHARE, "--out", "mine")
+    theirs = cli(*RUN, *TRAINED, "--population", users, "--test-population", test, "--out", "theirs")
+    assert (mine.status, theirs.status) == (0, 0), mine.err + theirs.err
+    for same in ("digest", "released", "accuracy", "clusters", "privacy", "users"):
+        assert mine.json[same] == theirs.json[same], same
+    assert mine.json["accuracy"]["accuracy_corrected"] is not None
+    data = mine.json["data"]
+    assert (data["label"], data["positive"], data["classes_from"]) == ("text", "text = yes", "declared")
+    assert (data["test_rows"], data["test_rows_are"]) == (900, "30 % of the rows, drawn by seed")
+    again = cli(*p2p_sim.load("mine").notes["command"][1:], "--json", "--out", "again").json
+    assert (again["digest"], again["accuracy"]) == (mine.json["digest"], mine.json["accuracy"])
+    shown = cli("report", "mine", "--format", "md").out
+    assert "3,000 rows, 3 features; label text" in shown
+    assert "1 means text = yes" in shown
+
+
+def test_it_is_the_run_of_data(cli: Any, tmp_path: Path) -> None:
+    """Which are read whole; there the split seed draws the test rows, too."""
+    RAW[COLUMNS].to_parquet(tmp_path / "raw.parquet", index=False)
+    split = ("--test", SHARE, "--split-seed", 8)
+    found = [
+        cli(*RUN, *LABEL, *split, *kind, "--out", name).json
+        for name, kind in (("here", ("--data", "raw.parquet")), ("there", ("--population", "raw.parquet")))
+    ]
+    for same in ("digest", "released", "users", "privacy"):
+        assert found[0][same] == found[1][same], same
+    for same in (
+        "label",
+        "classes",
+        "positive",
+        "classes_from",
+        "rows",
+        "test_rows",
+        "test_rows_are",
+        "split_seed",
+    ):
+        assert found[0]["data"][same] == found[1]["data"][same], same
+    assert found[1]["accuracy"] is None  # nobody asked for a model; the test rows are in no run all the same
+    shown = cli(
+        "run", *RUN[1:-1], *LABEL, *split, "--population", "raw.parquet", "--out", "shown", "--verbose"
+    ).out
+    assert "3,000 rows\n" in shown
+    assert "900 further rows test the model (30 % of the rows, drawn by seed; split seed 8)" in shown
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3://KEY:SECRET@lab/users", "s3://KEY:SE/SECRET@lab/users", "s3://lab/users?secret_key=SECRET"],
+)
+def test_credentials_are_kept_nowhere(cli: Any, address: str, raw: str, tmp_path: Path) -> None:
+    for words in (("--population", address), ("--population", raw, *TRAINED, "--test-population", address)):
+        for more in ((), ("--plan",)):
+            refused = cli(*RUN, *words, *more, "--log", "log", "--out", "kept")
+            assert (refused.status, refused.out) == (2, "")
+            assert "the address s3://... holds credentials" in refused.err
+            assert "set environment variables instead (for s3:// AWS_ACCESS_KEY_ID" in refused.err
+            assert "SECRET@" not in refused.err
+            assert "=SECRET" not in refused.err
+    with pytest.raises(InputError, match="holds credentials") as error:
+        StoredTable(address).population()
+    assert "SECRET" not in str(error.value).replace("AWS_SECRET", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+    parquet_users.check_address("hdfs://reader@name-node:8020/users")
+    parquet_users.check_address("s3://lab/users?scheme=http&endpoint_override=127.0.0.1:5599")
+
+
+def test_a_graph_of_rows_joins_users(cli: Any, tmp_path: Path) -> None:
+    """Edges of a file name rows of the table, and those of test rows are left out, as of data."""
+    RAW[COLUMNS].to_parquet(tmp_path / "raw.parquet", index=False)
+    rows = [row for row in range(len(RAW)) if not IS_TEST[row]]
+    ring = [*zip(rows, [*rows[1:], rows[0]], strict=True), (int(IS_TEST.argmax()), rows[0])]
+    (tmp_path / "edges.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in ring))
+    words = (
+        "run",
+        "network-shuffle",
+        "--epsilon",
+        1,
+        "--steps",
+        3,
+        "--graph",
+        "edges.csv",
+        "--seed",
+        SEED,
+        "--json",
+    )
+    words += ("--test", SHARE, *LABEL)
+    there = cli(*words, "--population", "raw.parquet", "--out", "there")
+    assert there.status == 0, there.err
+    here = cli(*words, "--data", "raw.parquet", "--model", "none", "--out", "here").json
+    assert (there.json["digest"], there.json["graph"]) == (here["digest"], here["graph"])
+
+
+def test_a_plan_says_what_training_takes(cli: Any, raw: str, tmp_path: Path, monkeypatch: Any) -> None:
+    words = (*RUN[:-1], "--population", raw, *LABEL, "--test", SHARE, "--plan")
+    plain, trained = cli(*words, "--json").json, cli(*words, *TRAINED, "--json").json
+    assert (plain["users"], plain["scratch"]) == (2100, {"labels": 0, "features": 0})
+    assert trained["scratch"] == {"labels": 2100 * 5, "features": 2100 * 25}
+    assert trained["machines"][0]["memory"] > plain["machines"][0]["memory"] + (50 << 20)
+    shown = cli(*words, *TRAINED).out
+    assert "For training" in shown
+    assert "labels 10.5 kB, features 52.5 kB; " in shown
+    saved = sum(trained["disk"].values())
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 99_000))
+    shown = " ".join(cli(*words, *TRAINED).out.split())
+    assert (
+        "features, for which 105 kB would have to be free, are not kept: each pass makes them anew" in shown
+    )
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, saved + 9000))
+    refused = cli(*words, *TRAINED)
+    assert (refused.status, "(TMPDIR), needs 10.5 kB of disk for training and has" in refused.err) == (
+        2,
+        True,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+
+
+def test_a_plan_of_features_that_are_drawn(cli: Any) -> None:
+    words = (
+        "run",
+        "randomized-response",
+        "--epsilon",
+        1,
+        "--users",
+        "1e7",
+        "--features",
+        8,
+        "--plan",
+        "--json",
+    )
+    found = cli(*words).json
+    assert found["scratch"] == {"labels": 5 * 10**7, "features": 65 * 10**7}
+    assert cli(*words, "--model", "none").json["scratch"] == {"labels": 0, "features": 0}
+
+
+def test_an_interrupted_run_goes_on(cli: Any, raw: str, monkeypatch: Any) -> None:
+    """With the same labels and test rows, which are noted; and not with other files."""
+    from p2p_sim.rundir import parquet_columns
+
+    words = (*RUN, *LABEL, *TRAINED, "--population", raw, "--test", SHARE)
+    whole = cli(*words, "--out", "whole").json
+
+    def stop(*_words: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet_columns, "write", stop)
+        assert cli(*words, "--out", "cut").status == 130
+    refused = cli("run", "--resume", "cut", "--test", 0.2)
+    assert (refused.status, "--test 0.2 contradicts run" in refused.err) == (2, True)
+    file = Path(raw) / "1.parquet"
+    honest = file.read_bytes()
+    RAW[COLUMNS][800:].assign(text="yes").to_parquet(file, index=False)
+    refused = cli("run", "--resume", "cut")
+    assert (refused.status, f"data {file} differs" in refused.err) == (2, True)
+    file.write_bytes(honest)
+    assert cli("run", "--resume", "cut").status == 0
+    cut = p2p_sim.load("cut")
+    assert (cut.digest, cut.notes["accuracy"], cut.notes["data"]) == (
+        whole["digest"],
+        whole["accuracy"],
+        whole["data"],
+    )
