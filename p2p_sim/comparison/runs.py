@@ -161,6 +161,8 @@ def protocol_of(each: Calibrated) -> Protocol:
 
 def _looked_at(question: Question, people: People) -> dict[str, Any]:
     found: dict[str, Any] = {"costs": True, "attack_confidence": best_attacker.strict()}
+    if people.rare:  # always guessing the other one would hardly be beaten
+        found["attack_utility"] = "weighted"
     if people.features == 0 or people.labels.name == NUMERIC:  # of many numbers a model sees too few of each
         found["eta"] = "prior"
     elif "users" in question.people:

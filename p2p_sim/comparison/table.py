@@ -198,7 +198,8 @@ def _attack(trials: Trials, same_users: bool) -> Row:
         "attacker": found.name, "advantage": found.advantage, "advantage_lower": found.lower,
         "advantage_upper": found.upper, "advantage_of": found.of, "attack_seeds": found.seeds,
         "attack_baseline": found.baseline, "attack_basis": found.basis,
-        "attack_eta": trials.first("attack_eta_from"), "attack_why": why,
+        "attack_utility": trials.first("attack_utility") or "0/1", "attack_eta": trials.first("attack_eta_from"),
+        "attack_why": why,
     }  # fmt: skip
 
 

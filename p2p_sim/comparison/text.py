@@ -223,26 +223,25 @@ def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
         return []
     fewest, most = (which(int(row["attack_seeds"]) for row in attacked) for which in (min, max))
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
+    weighted = attacked[0].get("attack_utility") == "weighted"
     told = (
-        f"attack: how many labels more, in points, the best attacker of {view} guesses with messages than the baseline "
-        f"does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % interval, "
+        f"attack: {_OF_RARE if weighted else _OF_ALL}, the best attacker of {view} guesses with messages than the "
+        f"baseline does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % interval, "
         "corrected for choosing the best"
     )
     coins = [str(row["protocol"]) for row in attacked if row["advantage_of"] == "coins"]
     if coins:
         told += f"; of the protocols' coins alone, as its users' messages are mixed: {', '.join(coins)}"
     shares = [float(row["attack_baseline"]) for row in attacked]
-    if f"{min(shares):.4f}" == f"{max(shares):.4f}":
-        return [
-            told,
-            f"baseline: the best guess without messages, right for {100 * shares[0]:.2f} % of labels",
-        ]
-    return [
-        told,
-        f"baseline: the best guess without messages, right for {100 * min(shares):.2f} to {100 * max(shares):.2f} % of "
-        f"labels; {_WHY_BASELINES}",
-    ]
+    least, most_right = (f"{100 * share:.2f}" for share in (min(shares), max(shares)))
+    right = least if least == most_right else f"{least} to {most_right}"
+    worth = f"a balanced accuracy of {right} %" if weighted else f"right for {right} % of labels"
+    why = "" if least == most_right else f"; {_WHY_BASELINES}"
+    return [told, f"baseline: the best guess without messages, {worth}{why}"]
 
+
+_OF_ALL = "how many labels more, in points"
+_OF_RARE = "how much better, in points of balanced accuracy, as one class is rare"
 
 _WHY_BASELINES = (
     "it differs where users meet in clusters, as everybody knows who is in which and may guess by their shares of "

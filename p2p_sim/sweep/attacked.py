@@ -26,7 +26,7 @@ def attack_on(
     run: Run, held_out: Population | None, settings: Mapping[str, Any], estimates: Estimates
 ) -> dict[str, Any]:
     """Return the figures of every attacker of a view; ``settings``: with ``attack``, the view, and perhaps ``eta`` and
-    ``attack_confidence``.
+    ``attack_confidence`` and ``attack_utility``.
 
     Of each attacker: the share of labels guessed right, the same without messages (baseline), and the advantage with
     its interval and basis; missing where the attack was refused, and ``attack_why`` says why none was made.
@@ -40,8 +40,8 @@ def attack_on(
     found: dict[str, Any] = {"attack": view, "eta": eta}
     try:
         done = attack(
-            run, view, eta=eta, held_out=held_out, confidence=confidence, estimates=estimates, bounded=False,
-            progress=False,
+            run, view, eta=eta, utility=settings.get("attack_utility", "0/1"), held_out=held_out,
+            confidence=confidence, estimates=estimates, bounded=False, progress=False,
         )  # fmt: skip
     except InputError as error:
         return found | {"attack_why": str(error)}

@@ -121,7 +121,7 @@ def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[Floats, Floats]:
 def _excesses(pair: Pair, over: Floats, under: Floats) -> Floats:
     """Return ``_excess`` at several x, divided by WORD twice, in floats."""
     p, q = _columns(list(zip(*pair, strict=True)))
-    return np.maximum(under[:, None] * p - over[:, None] * q, 0.0).sum(axis=1)
+    return np.asarray(np.maximum(under[:, None] * p - over[:, None] * q, 0.0).sum(axis=1), np.float64)
 
 
 def _excess(pair: Pair, over: int, under: int) -> int:
