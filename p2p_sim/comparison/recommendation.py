@@ -112,7 +112,7 @@ def recommended(
     error bars do not know of others.
 
     Of the protocols whose utility differs from the best one's by no more than its error bar, the one is taken whose
-    worst party learns least; then the one that sends fewer bytes.
+    worst party learns least; then the one that sends fewer bytes; then the better one.
     """
     fit = [row for row in rows if row["status"] in (FRONT, DOMINATED)]
     useful = [row for row in fit if is_useful(row)]
@@ -121,7 +121,7 @@ def recommended(
         advice = _of_use(fit, rungs, promises) if fit else _to_fit(rows, calibrated, promises)
         return replace(advice, doubts=(*missing, *remarks))
     tied = alike(useful, utilities)
-    taken = min(tied, key=_order)
+    taken = min(tied, key=lambda row: _order(row, float(row["utility"])))
     whole, agreeing = _stability(useful, utilities, str(taken["protocol"]))
     doubts = [
         *_of_utility(taken, useful, tied, same_users),
@@ -158,12 +158,11 @@ def _gap(best: Row, other: Row, utilities: Utilities) -> tuple[float, float]:
     return mean, -math.inf if math.isnan(half) else half
 
 
-def _order(row: Row) -> tuple[float, float]:
+def _order(row: Row, utility: float) -> tuple[float, float, float]:
     """Return what decides between protocols of like utility; of equals the catalogue's first is taken."""
     worst, nbytes = row.get(WORST_PARTY), row.get(COSTS[0])
-    return math.inf if worst is None else float(f"{worst:.3g}"), 0.0 if nbytes is None else float(
-        f"{nbytes:.3g}"
-    )
+    least = math.inf if worst is None else float(f"{worst:.3g}")
+    return least, 0.0 if nbytes is None else float(f"{nbytes:.3g}"), -utility
 
 
 def is_useful(row: Row) -> bool:
@@ -189,7 +188,8 @@ def _stability(rows: Sequence[Row], utilities: Utilities, taken: str) -> tuple[i
             within = half * math.sqrt(len(common)) if math.isfinite(half) else 0.0
             if row is best or top - utilities[str(row["protocol"])][seed] <= within:
                 tied.append(row)
-        agreeing += str(min(tied, key=_order)["protocol"]) == taken
+        alone = min(tied, key=lambda row: _order(row, utilities[str(row["protocol"])][seed]))
+        agreeing += str(alone["protocol"]) == taken
     return len(common), agreeing
 
 

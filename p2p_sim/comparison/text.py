@@ -226,8 +226,8 @@ def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
     weighted = attacked[0].get("attack_utility") == "weighted"
     told = (
         f"attack: {_OF_RARE if weighted else _OF_ALL}, the best attacker of {view} guesses with messages than the "
-        f"baseline does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % interval, "
-        "corrected for choosing the best"
+        f"baseline does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % "
+        "interval, corrected for choosing the best"
     )
     coins = [str(row["protocol"]) for row in attacked if row["advantage_of"] == "coins"]
     if coins:
