@@ -182,7 +182,7 @@ def test_bounds_and_estimates_are_doubts() -> None:
 
 
 def test_of_like_ones_that_cost_the_same_the_better_is_taken() -> None:
-    found = chosen([made_up(0), made_up(1)], {"p0": [0.2, 0.3, 0.25], "p1": [0.2, 0.8, 0.4]})
+    found = chosen([made_up(0), made_up(1)], {"p0": [0.7, 0.8, 0.75], "p1": [0.7, 1.0, 0.9]})
     assert (found.protocol, found.seeds) == ("p1", 3)
     assert (
         found.agreeing == 2
