@@ -183,6 +183,13 @@ def test_where_what_fits_is_of_no_use_the_target_is_said_that_would_do(compared:
     assert "no other epsilon was tried, as that takes --out" in untried.recommendation.reasons[1]
 
 
+def test_epsilons_beyond_a_parameter_s_end_are_one_point_of_the_picture(compared: Compared) -> None:
+    found = compared(
+        protocols=["peer-to-peer"], users=60, features=2, seeds=1, target="epsilon=60", picture=True
+    )
+    assert 1 < len(found.points) < 1 + len(comparing.SCALES)
+
+
 def test_where_nothing_tried_is_of_use_that_is_said(compared: Compared) -> None:
     none = compared(
         protocols=["randomized-response"], users=60, features=1, seeds=3, target="epsilon=0.01", picture=True
