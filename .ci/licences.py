@@ -13,7 +13,7 @@ from importlib import metadata
 
 HEAD = """# Licences of what is installed
 
-p2p-sim is under the Apache License 2.0. `pip install p2p-sim` brings the packages below, each under its own licence, as
+p2p-sim is under the Apache License 2.0. Its installation brings the packages below, each under its own licence, as
 its metadata say. None is copied into p2p-sim's wheel. Optional packages (torch, pillow, dp-accounting, pynndescent) and
 those that only tests need are not listed. The page is written by `python .ci/licences.py`.
 """

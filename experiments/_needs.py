@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from p2p_sim.core.errors import InputError
 
 PACKAGES = {
-    "torch": "pip install 'p2p-sim[torch]'",
-    "dp_accounting": "pip install 'p2p-sim[accounting]'",
-    "PIL": "pip install 'p2p-sim[images]'",
+    "torch": "pip install torch",
+    "dp_accounting": "pip install 'dp-accounting>=0.5'",
+    "PIL": "pip install pillow",
 }
 
 

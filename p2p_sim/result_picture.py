@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-_WIDTH, _NAME, _TEXT = 560, 170, 130  # pixels: all, names left of bars, texts right of them
+_WIDTH, _NAME, _TEXT = 560, 170, 130  # pixels: all, names left of bars, and at least texts right of them
+_LETTER = 6.5  # the widest of a text's usual letters
 _ROW = 20
 _HEIGHT, _LEFT, _FOOT = 190, 56, 34  # of a curve, and its margins
 _LONGEST = 24  # letters of a name
@@ -27,7 +28,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
     if not rows:
         return ""
     largest = max((row.value for row in rows if math.isfinite(row.value)), default=0.0) or 1.0
-    room = _WIDTH - _NAME - _TEXT
+    room = _WIDTH - _NAME - max(_TEXT, min(_LETTER * max(len(row.text) + 4 for row in rows), _WIDTH / 2))
     parts = []
     for i, row in enumerate(rows):
         y = i * _ROW

@@ -42,7 +42,7 @@ class Summary(ABC):
     def _repr_html_(self) -> str:
         title, rows = self.summary()
         lines = "".join(
-            f'<tr><th scope="row" style="{_LEFT}; vertical-align: top">{_safe(name)}</th>'
+            f'<tr><th scope="row" style="{_LEFT}; vertical-align: top; white-space: nowrap">{_safe(name)}</th>'
             f'<td style="{_LEFT}">{_safe(text)}</td></tr>'
             for name, text in rows
         )

@@ -96,6 +96,7 @@ class Run(Summary):
     canaries: dict[str, Array] = field(default_factory=dict)
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
     _draft: Draft | None = field(default=None, repr=False, compare=False)
+    _threads: int = field(default=1, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<Run of {self._call()} on {self.backend}, digest {self.digest}>"
@@ -248,7 +249,8 @@ class Run(Summary):
         check_flag("force", force)
         check_flag("population", population)
         check_kept(self.parameters)
-        saved, self._draft = run_directory.save(self, folder, force, population, self._draft), None
+        saved = run_directory.save(self, folder, force, population, self._draft, self._threads)
+        self._draft = None
         if isinstance(self.outputs, StoredOutputs) and not self.outputs.folder.exists():
             self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
         if isinstance(self._trace, OnDemand):
@@ -390,4 +392,5 @@ def _run(
         most=dict(sorted(finished.totals.most.items())) if settings.costs else None,
         _trace=messages,
         _draft=draft,
+        _threads=settings.threads_for(population.users),
     )

@@ -21,6 +21,7 @@ from p2p_sim.core import (
     check_whole,
     exp,
 )
+from p2p_sim.core.errors import near
 from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.core.message import Vector
 from p2p_sim.network.bags import once
@@ -132,7 +133,10 @@ class ClusterResponse(Protocol):
             self._check_estimate()
             if self.preset not in PRESETS:
                 more = "; settings of your own: ClusterResponse.given" if self.preset == GIVEN else ""
-                raise InputError(f"preset = {self.preset!r}: must be one of {', '.join(PRESETS)}{more}")
+                raise InputError(
+                    f"preset = {self.preset!r}: must be one of {', '.join(PRESETS)}{more}"
+                    f"{near(str(self.preset), PRESETS)}"
+                )
         elif (
             self.preset != GIVEN
             or self.phi_share

@@ -17,6 +17,7 @@ from p2p_sim.core import (
     check_range,
     check_whole,
 )
+from p2p_sim.core.errors import near
 from protocols.randomized_response import RandomizedResponse
 
 OVER = ("cluster", "everybody")
@@ -72,7 +73,9 @@ class EncryptedShuffle(Protocol):
         check_range("epsilon", self.epsilon, 0, math.inf)
         check_labels("labels", self.labels)
         if self.over not in OVER:
-            raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
+            raise InputError(
+                f"over = {self.over!r}: must be one of {', '.join(OVER)}{near(str(self.over), OVER)}"
+            )
         check_whole("shufflers", self.shufflers, 1, LONGEST)
 
     @property

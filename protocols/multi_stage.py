@@ -23,6 +23,7 @@ from p2p_sim.core import (
     check_whole,
 )
 from p2p_sim.core.columns import PerMessage
+from p2p_sim.core.errors import near
 from protocols.prior_response import PriorResponse
 
 Array = npt.NDArray[Any]
@@ -79,7 +80,9 @@ class MultiStage(Protocol):
         check_labels("labels", self.labels)
         check_whole("stages", self.stages, 1, MOST_STAGES)
         if self.split not in SPLITS:
-            raise InputError(f"split = {self.split!r}: must be one of {', '.join(SPLITS)}")
+            raise InputError(
+                f"split = {self.split!r}: must be one of {', '.join(SPLITS)}{near(str(self.split), SPLITS)}"
+            )
 
     def label_count(self) -> int:
         """Return k."""

@@ -19,6 +19,7 @@ from p2p_sim.core import (
     check_range,
     check_whole,
 )
+from p2p_sim.core.errors import near
 from p2p_sim.core.groups import Members
 
 MOST_RETRIES = 100
@@ -64,7 +65,9 @@ class PeerToPeer(Protocol):
         check_range("theta", self.theta, 0, 1, open_low=True)
         check_whole("retries", self.retries, 0, MOST_RETRIES)
         if self.over not in OVER:
-            raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
+            raise InputError(
+                f"over = {self.over!r}: must be one of {', '.join(OVER)}{near(str(self.over), OVER)}"
+            )
 
     def label_count(self) -> int:
         """Return k."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
@@ -12,6 +13,8 @@ from hypothesis import settings
 # The same examples in every run, so that a change fails for what it does; others with --hypothesis-profile=default.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
+
+os.environ.pop("COLUMNS", None)  # texts are as wide as the terminal that it tells of
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -113,7 +113,7 @@ class AccountCommand(TableOptions):
 
         head = f"{document['protocol']}: {terminal.parameters(document)}"
         shown = "\n\n".join([head, privacy_table.as_text(document), *privacy_table.drawn(document)]) + "\n"
-        sys.stdout.write(terminal.as_json(document) if as_json else shown)
+        sys.stdout.write(terminal.as_json(document) if as_json else terminal.fitted(shown))
         return 0
 
     def _document(self, chosen: Any, progress: Any) -> dict[str, Any]:

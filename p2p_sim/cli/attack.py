@@ -194,7 +194,9 @@ class AttackCommand(TableOptions):
                 people = {name: each.per_user for name, each in found.items() if each.per_user is not None}
                 _some(people, "--per-user")
                 per_user_certainty.write_table(table, people)
-        sys.stdout.write(terminal.as_json(document) if as_json else attack_table.as_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(attack_table.as_text(document))
+        )
         if self.run is not None:
             place = ATTACKS.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")

@@ -240,7 +240,9 @@ class AuditCommand:
                 document["command"] = self.repeat_command(chosen.protocol, document["parameters"], kind, at)
             else:
                 document, run = audit_run(self, kind, at, progress)
-        sys.stdout.write(terminal.as_json(document) if as_json else audit_table.as_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(audit_table.as_text(document))
+        )
         if self.run is not None and run is not None:
             place = AUDITS.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")

@@ -54,7 +54,7 @@ class BenchCommand:
         size = self._size(module)
         with Progress() as progress, terminal.stdout_to_stderr():
             result = module.main(size, cases, self.repeat, progress)
-        sys.stdout.write(terminal.as_json(result) if as_json else terminal.measured(result))
+        sys.stdout.write(terminal.as_json(result) if as_json else terminal.fitted(terminal.measured(result)))
         return 0
 
     def _size(self, module: ModuleType) -> int:

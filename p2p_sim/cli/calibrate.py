@@ -105,7 +105,7 @@ class CalibrateCommand(TableOptions):
         with Progress() as progress, terminal.stdout_to_stderr():
             document = self._document(kind, vary, fixed, ends, progress)
         document["defaults"] = [name for name in fixed if name not in values]
-        sys.stdout.write(terminal.as_json(document) if as_json else _as_text(document))
+        sys.stdout.write(terminal.as_json(document) if as_json else terminal.fitted(_as_text(document)))
         return 0
 
     def _document(

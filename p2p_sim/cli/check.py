@@ -45,7 +45,7 @@ class CheckCommand:
         with terminal.stdout_to_stderr():
             found = check(chosen.protocol, seed=self.seed, users=self.users)
         document = {"passed": found.passed, **asdict(found)}
-        sys.stdout.write(terminal.as_json(document) if as_json else f"{found}\n")
+        sys.stdout.write(terminal.as_json(document) if as_json else terminal.fitted(f"{found}\n"))
         return 0 if found.passed else 1
 
 

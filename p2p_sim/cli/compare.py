@@ -142,7 +142,7 @@ class CompareCommand(TableOptions):
         except KeyboardInterrupt:
             print("what was made is kept: give the same command again to go on", file=sys.stderr)
             raise
-        sys.stdout.write(found.as_json() if as_json else str(found))
+        sys.stdout.write(found.as_json() if as_json else terminal.fitted(str(found)))
         if not as_json:
             sys.stdout.write(f"Kept in {terminal.visible(str(found.path))}\n")
         return int(found.recommendation.protocol is None)

@@ -37,7 +37,7 @@ class DataCommand(TableOptions):
         as_json = wants_json(self.json, self.format)
         if self.file is not None:
             described = self._described(self.file)
-            sys.stdout.write(terminal.as_json(described) if as_json else _as_text(described))
+            sys.stdout.write(terminal.as_json(described) if as_json else terminal.fitted(_as_text(described)))
             return 0
         said = [name for name in ("label", "cluster_column") if getattr(self, name) is not None]
         said += self.given_of_tables()

@@ -42,5 +42,7 @@ class DiffCommand:
             found = compare(Path(self.first), Path(self.second))
             document: dict[str, Any] = {"first_run": self.first, "second_run": self.second}
             document |= message_text.diff_document(found)
-        sys.stdout.write(terminal.as_json(document) if as_json else message_text.diff_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(message_text.diff_text(document))
+        )
         return 0 if found.equal else 1

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, Format, Json, flag, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -29,10 +32,10 @@ _EXTRAS = {
     "PIL": "CIFAR-10",
     "playwright": "tests of the page in a browser",
 }
-_INSTALL = {"PIL": "images", "torch": "torch", "dp_accounting": "accounting", "pynndescent": "leakage"}
+_INSTALL = {"PIL": "pillow", "torch": "torch", "dp_accounting": "dp-accounting", "pynndescent": "pynndescent"}
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "xdg-open", "open")
 _RAY_SECONDS = 120
-_AGAIN = "install the package again: python -m pip install -U p2p-sim, or -e . in a checkout"
+_AGAIN = "install p2p-sim again: pip install . in a checkout, or pip install the wheel that was made of one"
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,9 @@ class DoctorCommand:
 
 def _as_text(findings: Sequence[Finding], problems: int) -> str:
     """Return a line for each finding, wide ones in several, then what to do."""
-    rows = [(each.verdict, each.what, terminal.visible(each.found)) for each in findings]
-    head, *lines = terminal.table(("", "", "found"), rows).split("\n")
+    wide = max(len(each.what) for each in findings) + 3
+    head = f"{'':10}{'':{wide}}found"
+    lines = [f"{each.verdict:<10}{each.what:<{wide}}{terminal.visible(each.found)}" for each in findings]
     found = [part for line in lines for part in terminal.folded(line, head.index("found"))]
     advice = [f"{each.what}: {terminal.visible(each.advice)}" for each in findings if each.advice]
     advice_lines = [part for line in advice for part in terminal.folded(line, 2)]
@@ -87,48 +91,52 @@ def _as_text(findings: Sequence[Finding], problems: int) -> str:
 
 def _packages() -> Iterator[Finding]:
     """Look at Python and at all packages that this one needs, in the versions that it asks for."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     yield Finding("Python", "ok", f"{sys.version.split()[0]} in {sys.prefix}")
     yield Finding("p2p-sim", "ok", f"{_own_version()}from {Path(__file__).parents[1]}")
     wrong: list[str] = []
-    right: list[str] = []
+    missing: list[str] = []
     try:
         asked = metadata.requires("p2p-sim") or ()
     except metadata.PackageNotFoundError:
         asked = ()
         wrong.append("p2p-sim itself is not installed, only found")
-    for text in asked:
+    needed = [each for each in map(_requirement, asked) if each is not None]
+    for each in needed:
         try:
-            needed = Requirement(text)
-        except InvalidRequirement:
-            continue
-        if needed.marker is not None and not needed.marker.evaluate({"extra": ""}):
-            continue
-        try:
-            version = metadata.version(needed.name)
+            version = metadata.version(each.name)
         except metadata.PackageNotFoundError:
-            wrong.append(f"{needed.name} is not there")
-            continue
-        fits = needed.specifier.contains(version, prereleases=True)
-        (right if fits else wrong).append(
-            f"{needed.name} {version}" + ("" if fits else f", not {needed.specifier}")
-        )
+            wrong.append(f"{each.name} is not there")
+        else:
+            if each.specifier.contains(version, prereleases=True):
+                continue
+            wrong.append(f"{each.name} {version}, not {each.specifier}")
+        missing.append(f"'{each.name}{each.specifier}'")
     yield Finding(
         "packages",
         "problem" if wrong else "ok",
-        "; ".join(wrong) if wrong else f"{len(right)} as they must be",
-        _AGAIN if wrong else "",
+        "; ".join(wrong) if wrong else f"{len(needed)} as they must be",
+        f"python -m pip install {' '.join(missing)}" if missing else _AGAIN if wrong else "",
     )
     from importlib.util import find_spec
 
     for name, what in _EXTRAS.items():
         there = find_spec(name) is not None
-        how = f"python -m pip install 'p2p-sim[{_INSTALL[name]}]'" if name in _INSTALL else ""
+        how = f"python -m pip install {_INSTALL[name]}" if name in _INSTALL else ""
         if there:
             yield Finding(name, "ok", f"there, for {what}")
         elif how:
             yield Finding(name, "note", f"not there; it is for {what}", f"if you need {what}: {how}")
+
+
+def _requirement(text: str) -> Requirement | None:
+    """Return a requirement of this package; None for one of an extra, or of another machine."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        found = Requirement(text)
+    except InvalidRequirement:
+        return None
+    return found if found.marker is None or found.marker.evaluate({"extra": ""}) else None
 
 
 def _own_version() -> str:
@@ -234,7 +242,9 @@ def _ray(start: bool) -> Iterator[Finding]:
     try:
         version = metadata.version("ray")
     except metadata.PackageNotFoundError:
-        yield Finding("Ray", "problem", "it is not there", _AGAIN)
+        yield Finding(
+            "Ray", "problem", "it is not there", "python -m pip install ray; runs in one process need none"
+        )
         return
     if not start:
         yield Finding("Ray", "ok", f"{version}, not started; --start-ray does")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 ABOUT = "p2p-sim: run a label-privacy protocol message by message, and see what each party learns."
@@ -40,22 +41,33 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Examples of verbs, by what they are for, each with a few words."""
 
-_GROUP, _EXAMPLE = 8, 60
+_GROUP, _WIDE = 8, 100
 
 
-def text(verbs: Iterable[str]) -> str:
-    """Return the screen.  ``verbs``: all there are; those without an example are named at its end."""
+def text(verbs: Iterable[str], room: int | None = None) -> str:
+    """Return the screen.
+
+    ``verbs``: all there are; those without an example are named at its end.  ``room``: letters of a line, if it is
+    known.  Where there is little, what an example does stands below it; commands stay whole, to be copied.
+    """
     others = [verb for verb in verbs if verb not in named()]
-    lines = [ABOUT]
+    more = f"Also {', '.join(others)}.  " if others else ""
+    last = f"{more}All verbs: p2p-sim --help; the options of one: p2p-sim VERB --help"
+    width = _WIDE if room is None else min(room, _WIDE)
+    about, ending = ([line] if room is None else textwrap.wrap(line, room) for line in (ABOUT, last))
+    return "\n".join([*about, *_examples(width), *ending]) + "\n"
+
+
+def _examples(width: int) -> list[str]:
+    """Return the groups: on the left examples, on the right what they do."""
+    longest = max(len(what) for examples in GROUPS.values() for _, what in examples)
+    right, lines = max(width - longest, _GROUP + 2), list[str]()
     for group, examples in GROUPS.items():
         for number, (words, what) in enumerate(examples):
-            left = group if number == 0 else ""
-            lines.append(f"{left:<{_GROUP}}{f'p2p-sim {words}':<{_EXAMPLE}}  {what}".rstrip())
-    more = f"Also {', '.join(others)}.  " if others else ""
-    return (
-        "\n".join([*lines, f"{more}All verbs: p2p-sim --help; the options of one: p2p-sim VERB --help"])
-        + "\n"
-    )
+            line = f"{group if number == 0 else '':<{_GROUP}}p2p-sim {words}"
+            beside = f"{line:<{max(right - 2, 0)}}  {what}".rstrip()
+            lines += [beside] if not what or len(beside) <= width else [line, f"{'':{right}}{what}"]
+    return lines
 
 
 def named() -> set[str]:

@@ -13,7 +13,7 @@ from p2p_sim.cli.run_folders import RunFolder
 from p2p_sim.cli.saved_run import contradicts
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core import seeds
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import under_way
 from p2p_sim.rundir.run_directory import check_free
@@ -88,20 +88,30 @@ class InterruptedRun:
                 raise contradicts(said_as, str(self.folder), own)
         changed = {name: getattr(given, name) for name in said if name in (*_PLACES, *_OF_THE_DAY)}
         made = replace(given, **{**had, **changed, "words": had["words"]})
+        resolved = parameters.resolve(had["words"])
+        try:
+            program = parameters.choose(*resolved).protocol
+        except InputError as error:
+            raise self._of_another_version(str(error)) from error
         if vars(given)["words"]:
-            self._check_words(
-                parameters.choose(*parameters.resolve(had["words"])).protocol, given, had["words"]
-            )
+            self._check_words(program, given, had["words"])
         return made
+
+    def _of_another_version(self, why: str) -> InputError:
+        """Return what to say of a run whose options or protocol are not those here."""
+        writer = self.asked["versions"].get("p2p-sim", "unknown")
+        return InputError(
+            f"run {str(self.folder)!r} cannot go on: {why}; it was begun by another version of p2p-sim, or of its "
+            f"protocol ({writer} then): go on with that version, or begin a new run"
+        )
 
     def _options(self, given: TableOptions) -> dict[str, Any]:
         """Return the options that were asked for; raises InputError for one that is not of this version."""
         known = {each.name: each.default for each in fields(given)}
         for name in self.asked["options"]:
             if name not in known:
-                raise InputError(
-                    f"{str(self.folder / under_way.ASKED)!r} is damaged: there is no option {name!r}"
-                )
+                nearest = near(option(name), map(option, known))
+                raise self._of_another_version(f"p2p-sim run has no {option(name)} here{nearest}")
         options: dict[str, Any] = known | self.asked["options"]
         if self.asked["seed_source"] == seeds.FRESH:
             options["seed"] = seeds.Fresh(options["seed"])

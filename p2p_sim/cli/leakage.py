@@ -95,7 +95,8 @@ class LeakageCommand(TableOptions):
             document = self._document(smoothness, taus, orders, progress)
             if self.out is not None:
                 self._draw(document)
-        sys.stdout.write(terminal.as_json(document) if as_json else loss_table.as_text(document))
+        text = terminal.as_json(document) if as_json else terminal.fitted(loss_table.as_text(document))
+        sys.stdout.write(text)
         return 0
 
     def _check(self) -> tuple[Smoothness, list[float], list[float]]:

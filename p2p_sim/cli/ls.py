@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,8 +42,21 @@ class LsCommand:
             sys.stdout.write(terminal.as_json(rows))
         else:
             sys.stdout.write(
-                terminal.table_of(_HEAD, rows)
+                _as_text(rows)
                 if rows
                 else f"no runs, sweeps or comparisons in {terminal.visible(self.folder)}\n"
             )
         return 0
+
+
+def _as_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line for each folder; in a narrow terminal its path, which can be copied, and below it the rest."""
+    room = terminal.columns()
+    table = terminal.whole_table(_HEAD, [[row[name] for name in _HEAD] for row in rows])
+    if room is None or max(map(len, table.splitlines())) <= room:
+        return f"{table}\n"
+    lines = []
+    for row in rows:
+        told = ", ".join(terminal.cell(row[name]) for name in _HEAD[1:])
+        lines += [terminal.visible(row["path"]), *terminal.folded(f"  {told}", 4)]
+    return "\n".join(lines) + "\n"

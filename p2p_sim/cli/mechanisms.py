@@ -48,7 +48,9 @@ class MechanismsCommand:
                 found = [mechanism_list.described(type(chosen), chosen)]
             else:
                 found = [mechanism_list.described(kind, *_made(kind)) for kind in offered]
-        sys.stdout.write(terminal.as_json(found) if as_json else mechanism_list.as_text(found))
+        sys.stdout.write(
+            terminal.as_json(found) if as_json else terminal.fitted(mechanism_list.as_text(found))
+        )
         return 0
 
 

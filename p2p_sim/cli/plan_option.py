@@ -128,7 +128,7 @@ def say(command: RunCommand, protocol: Protocol, as_json: bool) -> int:
         settings = settings_of(command)
         saved = saved_by(command, protocol, crowd, features, population_option.examples(command, protocol))
         plan = plan_of(protocol, crowd, settings, machines(settings), saved, command.trace)
-    sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
+    sys.stdout.write(terminal.as_json(plan.document()) if as_json else terminal.fitted(f"{plan}\n"))
     plan.check()
     return 0
 

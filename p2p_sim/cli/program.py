@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             if not words:
-                sys.stdout.write(first_screen.text(VERBS))
+                sys.stdout.write(first_screen.text(VERBS, terminal.columns()))
                 sys.stdout.flush()
                 return 0
             verb = _program(words)(words, prog_name="p2p-sim", standalone_mode=False)

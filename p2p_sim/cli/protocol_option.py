@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -18,6 +18,7 @@ from p2p_sim.cli.app import Command
 from p2p_sim.cli.options import EXECUTION
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
+from p2p_sim.rundir import saved_program
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -106,11 +107,6 @@ def _check(name: str, kind: type[Protocol], place: str, run: LazyRun) -> None:
     if run.cut_off:
         return
     try:
-        kind(**run.parameters)
-    except Exception as error:  # whatever a class of another version raises
-        values: dict[str, Any] = run.parameters
-        shown = ", ".join(f"{key}={value!r}" for key, value in values.items())
-        raise InputError(
-            f"--protocol {name}: it does not take the parameters of run {place!r}, {shown} ({type(error).__name__}: "
-            f"{error}): the run was made by another version of it, which is needed here"
-        ) from error
+        saved_program.remade(kind, run.parameters, place, run.versions)
+    except InputError as error:
+        raise InputError(f"--protocol {name}: {error}") from error

@@ -302,7 +302,7 @@ class RunCommand(TableOptions):
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         as_text = run_summary.as_text if self.verbose else run_screen.as_text
-        sys.stdout.write(terminal.as_json(result) if as_json else as_text(result))
+        sys.stdout.write(terminal.as_json(result) if as_json else terminal.fitted(as_text(result)))
         return 0
 
     def _account(self, run: Run, chosen: Chosen, progress: Any, log: RunLog) -> None:

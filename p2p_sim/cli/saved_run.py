@@ -10,6 +10,7 @@ from p2p_sim import catalogue
 from p2p_sim.cli.options import number, option, whole
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import saved_program
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -35,7 +36,7 @@ def program_of(given: list[str] | None, path: str, run: RunRecord, verb: str) ->
     for name, value in values.items():
         if value != run.parameters.get(name):
             raise contradicts(f"{option(name)} {value}", path, f"{run.parameters.get(name)}")
-    return named(**run.parameters)
+    return saved_program.remade(named, run.parameters, path, run.versions)
 
 
 Options = TypeVar("Options", bound=TableOptions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, OUTPUT, Format, Json, count, text, wants_json
+from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
 
@@ -51,15 +53,38 @@ class SweepCommand:
         if self.plot is not None:
             plot.check(self.plot)
         with Progress() as progress, terminal.stdout_to_stderr():
-            swept = sweeping.made(
-                self.file, out=self.out, workers=self.workers, address=self.address, tell=progress, say=_say
-            )
+            try:
+                swept = sweeping.made(
+                    self.file,
+                    out=self.out,
+                    workers=self.workers,
+                    address=self.address,
+                    tell=progress,
+                    say=_say,
+                )
+            except InputError as error:
+                raise InputError(f"{error}{_as_keys(str(error))}") from error
             if self.plot is not None:
                 progress("drawing", 0, 0)
                 _say(plot.write(self.plot, swept.table))
             document = summary.document(swept, self.plot)
-        sys.stdout.write(terminal.as_json(document) if as_json else summary.as_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(summary.as_text(document))
+        )
         return 1 if swept.failed else 0
+
+
+def _as_keys(text: str) -> str:
+    """Say of options that an error advises that the file of a sweep has keys for them; empty if it advises none."""
+    from p2p_sim.sweep.settings import LISTS, SCALARS
+
+    advised = dict.fromkeys(name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", text))
+    keys = [name for name in advised if name in SCALARS or name in LISTS]
+    return (
+        f"; in the file of a sweep {' and '.join(keys)} {'are keys' if len(keys) > 1 else 'is a key'}"
+        if keys
+        else ""
+    )
 
 
 def _say(line: str) -> None:

@@ -98,7 +98,8 @@ class ShowCommand:
         if form == "parquet":
             sys.stdout.buffer.write(table)
         else:
-            sys.stdout.writelines(message_text.FORMATS[form](document))
+            pieces = message_text.FORMATS[form](document)
+            sys.stdout.writelines(map(terminal.fitted, pieces) if form == "table" else pieces)
         if form in ("csv", "parquet"):
             for line in message_text.cuts(document):
                 print(f"note: {terminal.visible(line)}", file=sys.stderr)
@@ -195,7 +196,9 @@ class StatsCommand:
 
         as_json = wants_json(self.json, self.format)
         document = _looked(self.run, "counting", lambda run: message_text.stats_document(statistics(run)))
-        sys.stdout.write(terminal.as_json(document) if as_json else message_text.stats_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(message_text.stats_text(document))
+        )
         return 0
 
 
@@ -235,5 +238,7 @@ class ConeCommand:
             "following",
             lambda run: message_text.cone_document(cone_of(run, message, limit=limit)),
         )
-        sys.stdout.write(terminal.as_json(document) if as_json else message_text.cone_text(document))
+        sys.stdout.write(
+            terminal.as_json(document) if as_json else terminal.fitted(message_text.cone_text(document))
+        )
         return 0

@@ -181,12 +181,10 @@ def _pictured(
     Returns the runs, and where none is of use what those at larger epsilons gave.
     """
     run = {str(row["protocol"]) for row in rows if row.get("seeds")}
-    different = dict[tuple[str, float | None], Calibrated]()  # a parameter may end before the epsilons do
-    for each in calibrated:
-        name, fitted = each.job.candidate.name, each.fitted
-        if fitted is not None and each.fits and each.job.scale != 1 and name in run:
-            different.setdefault((name, fitted.value), each)
-    those = list(different.values())
+    those = [
+        each for each in calibrated
+        if each.fits and each.job.scale != 1 and each.job.candidate.name in run
+    ]  # fmt: skip
     of_use = any(row.get("utility") is not None and recommendation.is_useful(row) for row in rows)
     further = [] if of_use else [each for each in those if each.job.scale > 1]
     pictured = work.pictured(those, further)

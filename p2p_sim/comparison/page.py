@@ -8,10 +8,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.comparison import text
+from p2p_sim.comparison.recommendation import shown
 from p2p_sim.comparison.table import BASIS, DOMINATED, FITS, FRONT
 from p2p_sim.report import page_layout
 from p2p_sim.report.figure_text import cell
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Section, Table
+from p2p_sim.result_picture import Bar, bars
 
 if TYPE_CHECKING:
     from p2p_sim.comparison.result import Comparison
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _FIT = (FRONT, DOMINATED, FITS)
 _MARKS = "osD^vP*X"
 _LINES = ("-", "--", ":")
+_LEFT = "text-align: left; vertical-align: top"
 
 
 def html(found: Comparison) -> str:
@@ -38,15 +41,34 @@ def html(found: Comparison) -> str:
 
 
 def fragment(found: Comparison) -> str:
-    """Return the recommendation and the table of what fits, for a notebook."""
-    advice = "<br>".join(escape(line) for line in text.advice(found))
+    """Return the recommendation, the table of what fits, and a picture of its utility, for a notebook."""
+    first, *others = (escape(line.strip()) for line in text.advice(found))
+    advice = f"<p><strong>{first}</strong></p><ul>{''.join(f'<li>{line}</li>' for line in others)}</ul>"
     columns = text.columns(found)
     rows = text.cells(columns, [row for row in _rows(found) if row["status"] in _FIT])
-    head = "".join(f'<th title="{escape(each.meaning)}">{escape(each.head)}</th>' for each in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows
+    head = "".join(
+        f'<th style="{_LEFT}" title="{escape(each.meaning)}">{escape(each.head)}</th>' for each in columns
     )
-    return f"<div><p>{advice}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_LEFT}">{escape(cell(value))}</td>' for value in row) + "</tr>"
+        for row in rows
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div>{advice}{table}{_bars(found)}</div>"
+
+
+def _bars(found: Comparison) -> str:
+    """Return a bar for the utility of each protocol that fits, and outlines for true labels and for guessing."""
+    trained = [row for row in _rows(found) if row["status"] in _FIT and row.get("utility") is not None]
+    if not trained:
+        return ""
+    metric = str(trained[0]["metric"])
+    rows = [Bar(row["protocol"], max(row["utility"], 0.0), text.utility(row)) for row in trained]
+    for key, name in (("utility[true]", "true labels"), ("utility[constant]", "guessing")):
+        known = trained[0].get(key)
+        if known is not None:
+            rows.append(Bar(name, max(known, 0.0), shown(known, None, metric), marked=True))
+    return bars(f"utility, {text.METRICS[metric].rstrip(',')}", rows)
 
 
 def _opening(found: Comparison) -> list[Block]:

@@ -21,6 +21,7 @@ from p2p_sim.report.delta import DELTA
 _SERVER = re.compile(r"server:([a-z]\w*)")
 _COALITION = re.compile(r"coalition\(([0-9]{1,9})\)")
 _BEHAVING = re.compile(r"(.*?) \(([a-z ]+)\)")
+_TARGET = ("view", "epsilon", "delta")
 _CONSTRAINT = re.compile(r"\s*(.+?)\s*(?:<=|≤)\s*(\S+)\s*")
 
 
@@ -46,7 +47,9 @@ class AskedView:
         if found is None:
             return cls(text.strip())
         if found[2] not in USERS:
-            raise InputError(f"view = {text!r}: in brackets stands how users behave: {', '.join(USERS)}")
+            raise InputError(
+                f"view = {text!r}: in brackets stands how users behave: {', '.join(USERS)}{near(found[2], USERS)}"
+            )
         return cls(found[1], found[2])
 
     @property
@@ -164,8 +167,10 @@ def _target(given: str | Mapping[str, Any]) -> dict[str, Any]:
             f"target = {given!r}: give text, such as view=learner,epsilon=1,delta=1e-6, or a mapping"
         )
     for name in values:
-        if name not in ("view", "epsilon", "delta"):
-            raise InputError(f"target: unknown {name!r}{near(str(name), ['view', 'epsilon', 'delta'])}")
+        if name not in _TARGET:
+            raise InputError(
+                f"target: unknown {name!r}{near(str(name), _TARGET)}; it has {', '.join(_TARGET)}"
+            )
     return {name: value if name == "view" else _number(name, value) for name, value in values.items()}
 
 

@@ -79,8 +79,11 @@ class Runner:
         """Make a sweep of those that the memory holds; it may have grown since, as there was no time for all."""
         among = min(most, self.people.users)
         calibrated = list({id(each): each for those, _ in series for each in those}.values())
-        refused = {} if self.address is not None else _too_large(self.question, self.people, calibrated, most)
-        held = _only(series, {id(each) for each in calibrated} - set(refused))
+        alike: dict[tuple[Protocol, str | None], Calibrated] = {}
+        first = {id(each): alike.setdefault(_setting(each), each) for each in calibrated}
+        distinct = list(alike.values())  # of a target of 0 the setting is the same at every scale
+        refused = {} if self.address is not None else _too_large(self.question, self.people, distinct, most)
+        held = _only(series, {id(each) for each in distinct} - set(refused))
         plan = planned(self.question, self.people, held, attacked, most)
         rows: dict[int, list[Any]] = {
             id(each): [{"status": FAILED, "error": refused[id(each)]}] if id(each) in refused else []
@@ -93,7 +96,12 @@ class Runner:
             )
             for each, row in zip(plan.of, swept.table.to_dict("records"), strict=True):
                 rows[id(each)].append(row)
-        return [(each, Trials(rows[id(each)], among)) for each in calibrated]
+        return [(each, Trials(rows[id(first[id(each)])], among)) for each in calibrated]
+
+
+def _setting(each: Calibrated) -> tuple[Protocol, str | None]:
+    """Return what is the same for calibrations that came to the same setting of one protocol."""
+    return protocol_of(each), each.job.candidate.graph
 
 
 def _only(series: Series, those: set[int]) -> Series:

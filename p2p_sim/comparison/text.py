@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +38,7 @@ def as_text(found: Comparison) -> str:
             lines += [terminal.table([each.head for each in those], cells(those, fit)), ""]
         lines += [*_folded(foot(found, fit)), ""]
     others = _folded(f"{', '.join(names)}: {status}: {why}" for names, status, why in left_out(rows))
-    return "\n".join([*lines, *others, "", *advice(found)]) + "\n"
+    return "\n".join([*lines, *others, *([""] if others else []), *_folded(advice(found))]) + "\n"
 
 
 def left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[list[str], str, str]]:
@@ -146,7 +145,7 @@ def epsilon(row: Mapping[str, Any], key: str) -> str:
 
 
 def advice(found: Comparison) -> list[str]:
-    """Return the recommendation in lines."""
+    """Return the recommendation: what to take, and in further lines the reasons and the doubts."""
     chosen = found.recommendation
     if chosen.protocol is None:
         lines = [f"Nothing is recommended: {each}" for each in chosen.reasons]
@@ -159,8 +158,7 @@ def advice(found: Comparison) -> list[str]:
                 f"  stable: {chosen.agreeing} of {chosen.seeds} seeds, each by itself, recommend the same"
             )
         lines += [f"  or {chosen.alternative}"] if chosen.alternative else []
-    lines += [f"  doubt: {each}" for each in chosen.doubts]
-    return _folded(lines)
+    return lines + [f"  doubt: {each}" for each in chosen.doubts]
 
 
 def ways_out(found: Comparison) -> list[str]:
@@ -181,7 +179,7 @@ def taken(found: Comparison) -> str:
 
 
 def _folded(lines: Iterable[str]) -> list[str]:
-    return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")]
+    return [part for line in lines for part in terminal.folded(line, 4, _WIDTH)]
 
 
 def _beside(row: Mapping[str, Any]) -> str:

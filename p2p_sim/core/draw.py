@@ -148,8 +148,9 @@ class Draw:
             raise ProtocolError(
                 f"{self._where(name)}: distinct= goes with times=, how many members a party draws"
             )
-        words, layout = self._words(name, each, times)
+        key, layout = self._key(name), self._layout(name, each, times)
         if distinct or others:
+            words = self._drawn(key, layout, times)
             rows = self._chosen(name, members, (words, layout), distinct, others)
         else:
             codes = members.codes if layout is None else np.ascontiguousarray(layout.spread(members.codes))
@@ -157,7 +158,12 @@ class Draw:
                 raise ProtocolError(
                     f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour"
                 )
-            rows = self.compute.member(words, codes, members.starts, members.order)
+            groups, row = (codes, members.starts, members.order), self._row(layout)
+            if row is None:
+                rows = self.compute.member(self._drawn(key, layout, times), *groups)
+            else:
+                start, _, owner = row
+                rows = self.compute.words_member(self.seed, key, start, *groups, owner)
         self._members.append(rows)
         return self._observed(name, rows, layout)
 

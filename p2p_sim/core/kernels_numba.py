@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact, kernels_numpy, numba_loops
-from p2p_sim.core.kernels_numpy import Array, Bools, Each, Halves, Ids, as_array, as_words
+from p2p_sim.core.kernels_numpy import Array, Bools, Each, Ids, Octets, as_array, as_words
 from p2p_sim.core.random_words import Words
 from p2p_sim.core.run_digest import added
 
@@ -46,6 +46,7 @@ __all__ = [
     "words",
     "words_at",
     "words_below",
+    "words_member",
     "words_weighted",
 ]  # fmt: skip
 
@@ -196,6 +197,21 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
     return out
 
 
+def words_member(
+    seed: int,
+    stream: int,
+    start: int,
+    codes: Ids,
+    starts: npt.NDArray[np.int64],
+    order: Ids | None,
+    owner: int = 0,
+) -> Ids:
+    """Do what ``member`` does, with as many words as codes of those that ``words`` gives."""
+    out, rows = np.empty(len(codes), np.int32), np.zeros(0, np.int32) if order is None else order
+    numba_loops.words_member(seed, stream, owner, start, codes, starts, order is not None, rows, out)
+    return out
+
+
 class Bits:
     """Bools, eight a byte: a table that fits the cache."""
 
@@ -290,11 +306,15 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
         numba_loops.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Octets) -> Ids:
     """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row; return what came around."""
-    apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
-    around = np.empty(len(rows), np.int32)
-    return around[: numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out, around)].copy()
+    counted, around = np.ascontiguousarray(as_array(rows)), np.empty(len(rows), np.int32)
+    if isinstance(others, range):
+        times = numba_loops.tally_from(counted, others.start, first, out, around)
+    else:
+        apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(others)
+        times = numba_loops.tally(counted, apart, first, out, around)
+    return around[:times].copy()
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

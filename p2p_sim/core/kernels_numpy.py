@@ -52,6 +52,7 @@ __all__ = [
     "words",
     "words_at",
     "words_below",
+    "words_member",
     "words_weighted",
 ]  # fmt: skip
 
@@ -61,13 +62,13 @@ BLOCK = 131_072
 Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Does work on each item, in whatever order and threads; see ``Threads.map``."""
 Ids = npt.NDArray[np.int32]
-Halves = npt.NDArray[np.uint16]
+Octets = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 
 _LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
 _PACK_LIMIT = 1 << 31
-_HALF = (1 << 16) - 1
+_TALLIED = 1 << 16
 
 
 def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
@@ -143,6 +144,19 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
     first = starts[codes]
     place = below(drawn, (starts[1:][codes] - first).astype(np.uint64)) + first
     return place.astype(np.int32) if order is None else order[place]
+
+
+def words_member(
+    seed: int,
+    stream: int,
+    start: int,
+    codes: Ids,
+    starts: npt.NDArray[np.int64],
+    order: Ids | None,
+    owner: int = 0,
+) -> Ids:
+    """Do what ``member`` does, with as many words as codes of those that ``words`` gives."""
+    return member(_words.words(seed, stream, start, len(codes), owner), codes, starts, order)
 
 
 def gather(values: Array, rows: Ids, first: int) -> Array:
@@ -236,7 +250,7 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     out[rows - np.int32(first)] = values
 
 
-def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves) -> Ids:
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Octets) -> Ids:
     """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row.
 
     Return the places in ``out`` that came around to 0, each as often as it did.
@@ -244,12 +258,26 @@ def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Halves
     counted, found = as_array(rows), [np.zeros(0, np.int32)]
     if others is not None:
         counted = counted[counted != as_array(others)]
-    for low in range(0, len(counted), _HALF):  # so few that no count comes around to where it was
-        places = counted[low : low + _HALF] - np.int32(first)
+    for low in range(0, len(counted), _TALLIED):
+        places = counted[low : low + _TALLIED] - np.int32(first)
+        if int(np.bincount(places & 0xFFFF).max()) > 255:  # some row may come around and beyond where it was
+            found.append(_tally_often(places, out))
+            continue
         before = out[places]
-        np.add.at(out, places, np.uint16(1))
+        np.add.at(out, places, np.uint8(1))
         found.append(np.unique(places[out[places] < before]))
     return np.concatenate(found)
+
+
+def _tally_often(places: Ids, out: Octets) -> Ids:
+    """Do what ``tally`` does where some rows are counted many times: all of a row at once."""
+    ordered = np.sort(places)
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    which = ordered[begins]
+    counts = out[which] + np.diff(begins, append=len(ordered))
+    out[which] = counts & 255
+    around: Ids = np.repeat(which, counts >> 8)
+    return around
 
 
 def contingency(groups: Ids, values: npt.NDArray[np.uint8], shape: tuple[int, int]) -> npt.NDArray[np.int64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -13,14 +12,17 @@ import numpy.typing as npt
 
 from p2p_sim.core import run_digest
 from p2p_sim.core.address_book import World
-from p2p_sim.core.kernels_numpy import as_array
-from p2p_sim.core.mail import Batch
+from p2p_sim.core.kernels_numpy import Each, as_array
+from p2p_sim.core.mail import Batch, Examined
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.run_digest import Lanes
 from p2p_sim.core.trace_level import TraceLevel
 
 Array = npt.NDArray[Any]
+Octets = npt.NDArray[np.uint8]
+_ROWS = 1 << 18
+"""Counts that are added at a time."""
 Most = dict[tuple[str, int], tuple[int, int]]
 """By kind and round: the most that one user sent and received; 0 where that end is a server.
 
@@ -28,47 +30,80 @@ Messages to oneself are left out.  Sent is also what was lost; received are also
 """
 
 
-_STRIPE = 18
-"""Rows of 2^18 users have a lock of their own, so that threads count messages to different users at once."""
-
-
 class Counts:
-    """How many messages each of some users sent or received, from row ``first`` on: two bytes a user."""
+    """How many messages each of some users sent or received, from row ``first`` on: a byte a user.
+
+    In any threads: where two count at once, the second has a byte a user of its own; a third waits.
+    """
 
     def __init__(self, first: int, users: int, compute: ModuleType):
-        self._first, self._compute = first, compute
-        self._low = np.zeros(users, np.uint16)
+        self._first, self._users, self._compute = first, users, compute
+        self._turns, self._lock = threading.Semaphore(2), threading.Lock()
+        self._idle: list[Octets] = []
         self._around: dict[int, int] = {}  # how often the counts of the few came around to 0
 
     def add(self, rows: range | Array, peers: range | Array | None) -> None:
-        """Count one message for each row, but those to oneself; threads may add to other rows meanwhile."""
-        for place in self._compute.tally(rows, peers, self._first, self._low).tolist():
-            self._around[place] = self._around.get(place, 0) + 1
+        """Count one message for each row, but those to oneself."""
+        with self._turns:
+            counts = self._taken()
+            try:
+                around = self._compute.tally(rows, peers, self._first, counts).tolist()
+            finally:
+                self._idle.append(counts)
+        if around:
+            with self._lock:
+                for place in around:
+                    self._around[place] = self._around.get(place, 0) + 1
 
-    def most(self) -> int:
-        """Return the largest count."""
-        large = (times * 65_536 + int(self._low[place]) for place, times in self._around.items())
-        return max([int(self._low.max()), *large])
+    def _taken(self) -> Octets:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return np.zeros(self._users, np.uint8)
+
+    def most(self, each: Each = map) -> int:
+        """Return the largest count, when nobody counts any more.
+
+        ``each``: what does work on some users after the others, or side by side.
+        """
+        large = (
+            times * 256 + sum(int(counts[place]) for counts in self._idle)
+            for place, times in self._around.items()
+        )
+        most: int = max([0, *each(self._most_of, range(0, self._users, _ROWS)), *large])
+        return most
+
+    def _most_of(self, low: int) -> int:
+        """Return the largest count of some users from ``low`` on, without what came around."""
+        parts = [counts[low : low + _ROWS] for counts in self._idle]
+        most = [int(counts.max()) for counts in parts]
+        if len(parts) < 2:
+            return most[0] if most else 0
+        wide = np.uint8 if sum(most) < 256 else np.uint16  # the narrow one takes a fraction of the time
+        return int(np.add(*parts, dtype=wide).max())
 
 
 class DeliveryTally:
-    """Counts for the users of the rows ``first .. first + users - 1``."""
+    """Counts for the users of the rows ``first .. first + users - 1``; ``each``: see ``Counts.most``."""
 
-    def __init__(self, first: int, users: int, compute: ModuleType):
+    def __init__(self, first: int, users: int, compute: ModuleType, each: Each = map):
         self.most: Most = {}
+        self._each = each
         self._first, self._users, self._compute = first, users, compute
         self._arrived: dict[tuple[str, int], Counts] = {}
-        self._locks = [threading.Lock() for _ in range((users >> _STRIPE) + 1)]
+        self._lock = threading.Lock()
 
-    def most_sent(self, message: Message, batch: Batch, rows: range) -> int:
-        """Return the most that one user sends of a block's batch; ``rows``: of the block.  In any thread."""
+    def most_sent(self, message: Message, batch: Batch, rows: range, own: int) -> int:
+        """Return the most that one user sends of a block's batch, in any thread.
+
+        ``rows``: of the block; ``own``: how many messages are to oneself.
+        """
         if message.sender != USER or not len(batch):
             return 0
-        peers = self._peer(message, batch.to)
-        if isinstance(batch.sender, range):  # one each, but to herself
-            return int(peers is None or self._compute.meetings(batch.sender, peers) < len(batch))
+        if isinstance(batch.sender, range) or bool((batch.sender[1:] > batch.sender[:-1]).all()):
+            return int(own < len(batch))  # one each, but to herself
         counts = Counts(rows.start, len(rows), self._compute)
-        counts.add(batch.sender, peers)
+        counts.add(batch.sender, self._peer(message, batch.to))
         return counts.most()
 
     def sent(self, message: Message, round: int, most: int) -> None:
@@ -87,21 +122,17 @@ class DeliveryTally:
         """Take down some of what comes to this site's users, in any thread; ``close`` ends it."""
         if message.recipient != USER or to is None or not len(to):
             return
-        with self._locks[0]:
+        with self._lock:
             if (message.kind, round) not in self._arrived:
                 self._arrived[message.kind, round] = Counts(self._first, self._users, self._compute)
             counts = self._arrived[message.kind, round]
-        low, high = (to[0], to[-1]) if isinstance(to, range) else (int(to.min()), int(to.max()))
-        with ExitStack() as held:
-            for lock in self._locks[(low - self._first) >> _STRIPE : ((high - self._first) >> _STRIPE) + 1]:
-                held.enter_context(lock)
-            counts.add(to, self._peer(message, sender))
+        counts.add(to, self._peer(message, sender))
 
     def close(self, kind: str, round: int) -> None:
         """Forget who received what of a kind in a round, when all has come."""
         counts = self._arrived.pop((kind, round), None)
         if counts is not None:
-            self._note(kind, round, 0, counts.most())
+            self._note(kind, round, 0, counts.most(self._each))
 
     def finish(self) -> Most:
         """Return the most of all that was counted, at the end."""
@@ -190,15 +221,6 @@ class Totals:
     def digest(self) -> str:
         """The digest, 32 hexadecimal digits."""
         return run_digest.text(self.lanes)
-
-
-@dataclass(frozen=True)
-class Examined:
-    """What was found in delivered messages: how many are to oneself, their addresses if needed, and their hash."""
-
-    own: int
-    addresses: dict[str, range | Array | int] = field(default_factory=dict)
-    lanes: Lanes = (0, 0)
 
 
 class Ledger:

@@ -5,6 +5,8 @@ Inside the engine users are numbered by row; ids appear only to programs, digest
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -13,11 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, Rows
-from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.core.kernels_numpy import Each, as_array
 from p2p_sim.core.lazy_attribute import lazy
 from p2p_sim.core.message import SEALED
+from p2p_sim.core.run_digest import Lanes
 
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found in delivered messages.
+
+    ``own``: how many are to oneself; ``addresses``: where they are kept or hashed; ``lanes``: their hash.
+    """
+
+    own: int
+    addresses: dict[str, range | Array | int] = field(default_factory=dict)
+    lanes: Lanes = (0, 0)
 
 
 @dataclass
@@ -27,7 +42,8 @@ class Batch:
     ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: None where all are 0.
     ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
     ``strays``: users write to ids of their own making.  ``origin``: role and round in which the fields were sealed, if
-    not by this sender.
+    not by this sender.  ``examined``: what was found in it by the thread that made it, where it comes to its own site
+    as it is; ``most``: the most of it that one user sends, where that thread has counted.
     """
 
     sender: range | Array
@@ -38,6 +54,8 @@ class Batch:
     block: int
     strays: bool = False
     origin: tuple[str, int] | None = None
+    examined: Examined | None = None
+    most: int | None = None
 
     def __len__(self) -> int:
         return len(self.sender)
@@ -130,10 +148,14 @@ class Mailbox:
                 index.setdefault(batch.block, []).append(batch)
         return index
 
-    def sort(self, empty: dict[str, Array], compute: ModuleType) -> None:
-        """Sort the messages, if nobody did; one thread at a time.  ``empty``: the fields where there is none."""
+    def sort(self, empty: dict[str, Array], compute: ModuleType, each: Each = map) -> None:
+        """Sort the messages, if nobody did; one thread at a time.
+
+        ``empty``: the fields where there is none; ``each``: what does work on batches one after the other, or side by
+        side.
+        """
         if self._sorted is None:
-            self._sorted = self._sort(empty, compute)
+            self._sorted = self._sort(empty, compute, each)
 
     def rows(self, low: int, high: int) -> Rows:
         """Return the messages of the parties ``low .. high - 1`` (numbered within the site), which are sorted."""
@@ -150,19 +172,15 @@ class Mailbox:
             one_a_sender=whole.one_a_sender,
         )
 
-    def _sort(self, empty: dict[str, Array], compute: ModuleType) -> Rows:
+    def _sort(self, empty: dict[str, Array], compute: ModuleType, each: Each) -> Rows:
         batches = self.batches()
         if not batches:
             return Rows(Layout(np.zeros(self.parties + 1, np.int64)), np.zeros(0, np.int64), None, empty)
 
         def sender() -> Array:
-            rows, low = np.empty(sum(map(len, batches)), np.int64), 0
-            for b in batches:
-                rows[low : low + len(b)] = as_array(b.sender)
-                low += len(b)
-            return rows
+            return _end_to_end([b.sender for b in batches], np.dtype(np.int64), each)
 
-        fields = {name: _joined([b.fields[name] for b in batches]) for name in batches[0].fields}
+        fields = {name: _joined([b.fields[name] for b in batches], each) for name in batches[0].fields}
         seq = batches[0].seq
         if len(batches) > 1 and any(b.seq is not None for b in batches):
             seq = np.concatenate(
@@ -186,7 +204,21 @@ class Mailbox:
         return Rows(Layout(starts), sender, seq, fields).pick(order, Layout(starts))
 
 
-def _joined(parts: list[Array]) -> Array:
+def _end_to_end(parts: Sequence[range | Array], dtype: np.dtype[Any], each: Each) -> Array:
+    """Return columns one after the other."""
+    starts = [0, *itertools.accumulate(map(len, parts))]
+    shape = () if isinstance(parts[0], range) else parts[0].shape[1:]
+    whole = np.empty((starts[-1], *shape), dtype)
+
+    def put(place: int) -> None:
+        whole[starts[place] : starts[place + 1]] = as_array(parts[place])
+
+    for _ in each(put, range(len(parts))):
+        pass
+    return whole
+
+
+def _joined(parts: list[Array], each: Each = map) -> Array:
     """Return columns one after the other; as they are where they already lie so, as blocks of one column do."""
     first, root = parts[0], _root(parts[0])
     following = first.ctypes.data
@@ -198,7 +230,9 @@ def _joined(parts: list[Array]) -> Array:
             or _root(part) is not root
             or part.ctypes.data != following
         ):
-            return np.concatenate(parts)
+            if any(part.dtype != first.dtype for part in parts):
+                return np.concatenate(parts)
+            return _end_to_end(parts, first.dtype, each)
         following += part.nbytes
     if len(parts) == 1:
         return first

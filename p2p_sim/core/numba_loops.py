@@ -24,7 +24,6 @@ _L_OUT = types.Array(_i64, 1, "C")
 _PLAN = types.Array(_i64, 2, "C", readonly=True)
 _BASE = types.Array(_u64, 2, "C", readonly=True)
 _I_OUT = types.Array(types.int32, 1, "C")
-_H_OUT = types.Array(types.uint16, 1, "C")
 _B_OUT = types.Array(types.uint8, 1, "C")
 _F = types.Array(types.float64, 1, "C", readonly=True)
 _F_OUT = types.Array(types.float64, 1, "C")
@@ -331,6 +330,21 @@ def member_scattered(drawn, codes, starts, order, out):
             out[low + i] = order[place[i]]
 
 
+@njit(types.void(_u64, _u64, _u64, _u64, _I, _L, types.boolean, _I, _I_OUT), **_OPTIONS)
+def words_member(key0, key1, owner, start, codes, starts, scattered, order, out):
+    """Draw members by tiles of words from the block in which the first one is."""
+    drawn = np.empty(2052, np.uint64)
+    skip = start & np.uint64(3)
+    for low in range(0, len(out), 2048):
+        size = min(2048, len(out) - low)
+        words(key0, key1, owner, (start + np.uint64(low)) >> np.uint64(2), drawn[: (size + 6) // 4 * 4])
+        tile, few, into = drawn[skip : skip + np.uint64(size)], codes[low : low + size], out[low : low + size]
+        if scattered:
+            member_scattered(tile, few, starts, order, into)
+        else:
+            member_contiguous(tile, few, starts, into)
+
+
 @njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
 def scatter(values, rows, first, out):
     for i in range(len(values)):
@@ -369,14 +383,30 @@ def at_home(rows, first):
     return count
 
 
-@njit(types.int64(_I, _I, _i64, _H_OUT, _I_OUT), **_OPTIONS)
+@njit(types.int64(_I, _I, _i64, _B_OUT, _I_OUT), **_OPTIONS)
 def tally(rows, others, first, out, around):
     """Count rows, but those that equal their entry of ``others``, which may be empty."""
     apart, wraps = len(others) > 0, 0
     for i in range(len(rows)):
         place = np.uint64(np.int64(rows[i]) - first)
-        fresh = np.uint16(out[place] + np.uint16(not apart or rows[i] != others[i]))
-        if fresh == 0 and out[place] != 0:
+        before = out[place]
+        fresh = np.uint8(before + np.uint8(not apart or rows[i] != others[i]))
+        if fresh < before:  # one comparison: whether a count is 0 no processor could guess
+            around[wraps] = place
+            wraps += 1
+        out[place] = fresh
+    return wraps
+
+
+@njit(types.int64(_I, types.int32, _i64, _B_OUT, _I_OUT), **_OPTIONS)
+def tally_from(rows, other, first, out, around):
+    """Count rows, but those at places i that equal ``other`` + i."""
+    wraps = 0
+    for i in range(len(rows)):
+        place = np.uint64(np.int64(rows[i]) - first)
+        before = out[place]
+        fresh = np.uint8(before + np.uint8(rows[i] != other + np.int32(i)))
+        if fresh < before:
             around[wraps] = place
             wraps += 1
         out[place] = fresh

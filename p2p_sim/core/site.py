@@ -23,8 +23,8 @@ from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fault_injection import FaultInjection
 from p2p_sim.core.kernels_numpy import as_array
-from p2p_sim.core.ledger import DeliveryTally, Examined, Ledger, Totals
-from p2p_sim.core.mail import Batch, Mailbox, Parcel
+from p2p_sim.core.ledger import DeliveryTally, Ledger, Totals
+from p2p_sim.core.mail import Batch, Examined, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.outgoing import Answer, looked
 from p2p_sim.core.party import Party
@@ -108,13 +108,22 @@ class Site:
         users = self.parties.get(USER, [])
         self._first = users[0].rows.start if users else 0
         self._users = sum(me.size for me in users)
-        self._tally = DeliveryTally(self._first, self._users, self.compute) if self.costs else None
+        self._tally = None
+        if self.costs:
+            self._tally = DeliveryTally(self._first, self._users, self.compute, self.threads.map)
         self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally, self.number)
         self._steps = dict.fromkeys(self.parties, 0)
         self._sorting = threading.RLock()
         self._injection = (
             self.injection if self.injection is not None and self.injection.touches_messages else None
         )
+        self._stay = {  # kinds that come to this site as they are sent
+            kind
+            for kind, message in self._messages.items()
+            if self._injection is None
+            and message.sealed_for is None
+            and self.directory.hosts(message.recipient) == (self.number,)
+        }
         if self._injection is not None:
             self._injection.settle(self.world, self._first, self._users, self._ledger)
         self._sealer = Sealer(self.world, self._ledger, self._injection, self.seals)
@@ -169,7 +178,12 @@ class Site:
             inboxes = [None if issue is None else self._open(issue, block) for issue in wanted]
             begun = self.clock()
             mine = block.resume(inboxes)
-            return block, mine, self.clock() - begun
+            seconds = self.clock() - begun
+            for place, step in enumerate(mine):
+                for item, part in step.sent:
+                    if isinstance(part, Batch):
+                        self._look(step.items[item][1], clock + 1 + place, part, block.me.rows)
+            return block, mine, seconds
 
         taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
         steps: list[tuple[Item, ...]] | None = None
@@ -186,6 +200,14 @@ class Site:
                 if self.progress is not None:
                     self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
         return steps or [], taken
+
+    def _look(self, kind: str, round: int, batch: Batch, rows: range) -> None:
+        """Examine at once, in the thread that made it, what comes to this site as it is."""
+        message = self._messages[kind]
+        if kind in self._stay:
+            batch.examined = self._ledger.examine(message, round, batch)
+            if self._tally is not None:
+                batch.most = self._tally.most_sent(message, batch, rows, batch.examined.own)
 
     def close(self) -> None:
         """End the programs of a run that has failed."""
@@ -234,8 +256,11 @@ class Site:
         def examine(batch: Batch) -> Examined:
             return self._ledger.examine(message, parcel.round, batch, answers=answers)
 
-        with closing(self.threads.map(examine, arrived)) as found:
-            for batch, each in zip(arrived, found, strict=True):
+        fresh = [batch for batch in arrived if batch.examined is None]
+        with closing(self.threads.map(examine, fresh)) as found:
+            for batch in arrived:
+                each = next(found) if batch.examined is None else batch.examined
+                batch.examined = None  # let go of
                 self._ledger.record(message, parcel.round, batch, each, answers=answers)
         self._ledger.parcel_ends()
 
@@ -246,12 +271,13 @@ class Site:
     def _open(self, issue: tuple[str, int, bool], block: Block) -> Inbox:
         message = self._messages[issue[0]]
         box = self._box(message, issue[1])
+        each = self.threads.map if len(self._blocks[block.me.role]) == 1 else map  # others have the threads
 
         def load() -> Rows:
             rows = box.answers(block.number, block.me.rows, self.compute)
             if rows is None:
                 with self._sorting:  # whoever looks first sorts for all blocks
-                    box.sort(self._empty(message), self.compute)
+                    box.sort(self._empty(message), self.compute, each)
                 low = block.me.rows.start - box.first
                 rows = box.rows(low, low + block.me.size)
             origin = box.origin if message.sealed_for is not None else None
@@ -310,8 +336,18 @@ class Site:
         """Return the most that one user sends: each is in one block, and a block sends a kind once a step."""
         assert self._tally is not None
         tally, blocks = self._tally, self._blocks[message.sender]
-        each = [(batch, blocks[number].me.rows) for (number, _), batch in zip(parts, batches, strict=True)]
-        return max(self.threads.map(lambda one: tally.most_sent(message, *one), each))
+
+        def most(each: tuple[Batch, range]) -> int:
+            batch, rows = each
+            return tally.most_sent(message, batch, rows, self._ledger.own(message, batch.sender, batch.to))
+
+        fresh = [
+            (batch, blocks[number].me.rows)
+            for (number, _), batch in zip(parts, batches, strict=True)
+            if batch.most is None
+        ]
+        known = (batch.most for batch in batches if batch.most is not None)
+        return max([*known, *self.threads.map(most, fresh)])
 
     def _divide(self, message: Message, batch: Batch) -> dict[int, Batch]:
         """Split a batch by destination site."""
@@ -339,7 +375,10 @@ class Site:
             assert asked.to is not None
             rows = as_array(asked.to)
             fields = {k: self.compute.gather(v, rows, self._first) for k, v in values.items()}
-            return Batch(asked.to, asked.sender, None, fields, False, asked.block)
+            answers = Batch(asked.to, asked.sender, None, fields, False, asked.block)
+            if message.kind in self._stay:
+                answers.examined = self._ledger.examine(message, round, answers, answers=True)
+            return answers
 
         for asked in box.parcels:
             batches = list(self.threads.map(answer, asked.batches))

@@ -10,7 +10,7 @@ import numpy as np
 
 from p2p_sim.backends import layout
 from p2p_sim.coalition import CHANNELS, Coalition
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
@@ -314,4 +314,6 @@ def _unjoined(protocol: Protocol) -> str:
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} = {value!r}: must be one of {allowed}")
+        raise InputError(
+            f"{name} = {value!r}: must be one of {', '.join(allowed)}{near(str(value), allowed)}"
+        )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.argument_checks import check_labels, check_range, check_whole
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.label_kinds import LABEL_KINDS
@@ -76,7 +76,9 @@ class LabelNoise:
         check_labels("labels", self.labels)
         check_whole("steps", self.steps, 0)
         if self.whose not in WHOSE:
-            raise InputError(f"whose = {self.whose!r}: must be one of {', '.join(WHOSE)}")
+            raise InputError(
+                f"whose = {self.whose!r}: must be one of {', '.join(WHOSE)}{near(str(self.whose), WHOSE)}"
+            )
         if bool(self.lie) + (self.matrix is not None) + (self.reports is not None) > 1:
             raise InputError(
                 f"lie = {self.lie}, matrix and reports each say how labels are randomized: give one of them, and "

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from p2p_sim.errata import ERRATA, Erratum, Numbers
+from p2p_sim.report import terminal
 
 STANDS = {
     "exceeded": "the exact number exceeds the printed bound",
@@ -71,15 +72,15 @@ def as_text(rows: Iterable[Found]) -> str:
 
 def _paragraph(each: Found) -> str:
     erratum = each.erratum
-    return (
-        f"{erratum.paper}, {erratum.place}\n"
-        f"  printed    {erratum.printed}\n"
-        f"  corrected  {erratum.corrected}\n"
-        f"  case       {erratum.case}\n"
-        f"  numbers    {_numbers(each)}\n"
-        f"  shown by   {erratum.command}\n"
-        f"             {erratum.line}\n"
+    told = [
+        ("printed", erratum.printed), ("corrected", erratum.corrected), ("case", erratum.case),
+        ("numbers", _numbers(each)),
+    ]  # fmt: skip
+    lines = [f"{erratum.paper}, {erratum.place}", *(f"  {name:<11}{text}" for name, text in told)]
+    shown = (
+        f"  shown by   {erratum.command}\n             {erratum.line}\n"  # whole, so that they can be copied
     )
+    return terminal.fitted("\n".join(lines)) + "\n" + shown
 
 
 def _numbers(each: Found) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from p2p_sim.report import privacy_table, run_summary
 from p2p_sim.report.figure_text import bound_text, bracket_text, right_of_100
-from p2p_sim.report.terminal import folded, nbytes, table
+from p2p_sim.report.terminal import WIDTH, folded, nbytes, table
 
 _INDENT = 12
 _SHOWN = ("balanced_accuracy", "auc", "log_loss")
@@ -43,7 +43,7 @@ def as_text(result: Mapping[str, Any]) -> str:
 
 
 def _narrow(text: str) -> list[str]:
-    return [part for line in text.split("\n") for part in folded(line, _INDENT)]
+    return [part for line in text.split("\n") for part in folded(line, _INDENT) or [""]]
 
 
 def _parameters(result: Mapping[str, Any]) -> str:
@@ -69,7 +69,7 @@ def _learnt(result: Mapping[str, Any]) -> list[str]:
     note = (
         [f"note: {accuracy['note']}"] if accuracy.get("accuracy_private") is None and accuracy["note"] else []
     )
-    return [table(head, run_summary.accuracy_rows(accuracy, metrics)), *note]
+    return [table(head, run_summary.accuracy_rows(accuracy, metrics), WIDTH), *note]
 
 
 def _cost(result: Mapping[str, Any]) -> list[str]:
@@ -85,7 +85,7 @@ def _cost(result: Mapping[str, Any]) -> list[str]:
     spent, peak = sum(result["seconds"].values()), result["peak_memory"]["bytes"]
     memory = "" if peak is None else f", {nbytes(peak)} of memory"
     return [
-        table(head, rows),
+        table(head, rows, WIDTH),
         run_summary.entry(
             "In all",
             f"{travelled:,} messages, {size:,} bytes, {costs['simulated_seconds']:.4g} s simulated at {links}",
@@ -107,7 +107,13 @@ def _privacy(shown: Mapping[str, Any]) -> list[str]:
     if why := privacy_table.common_refusal(shown["views"]):
         return [f"{head[0]}: refused for every view: {why}", *caution]
     rows = [_view(row) for row in shown["views"]]
-    return [table(head, rows), _GUESSES, *_bases(shown["views"], rows), *_reasons(shown["views"]), *caution]
+    return [
+        table(head, rows, WIDTH),
+        _GUESSES,
+        *_bases(shown["views"], rows),
+        *_reasons(shown["views"]),
+        *caution,
+    ]
 
 
 def _reasons(views: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from p2p_sim.report import narrow_table
 from p2p_sim.result_summary import visible as visible  # text that others hand to this module's readers, too
 
 _ASCII = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
@@ -181,20 +183,43 @@ def table_of(head: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     return table(head, [[row.get(name) for name in head] for row in rows]) + "\n"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a text table; columns of numbers are aligned right, others left."""
-    cells = [[cell(value) for value in row] for row in rows]
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], most: int | None = None) -> str:
+    """Return a text table; columns of numbers are aligned right, others left.
+
+    It fits into the terminal, and into ``most`` letters: see ``narrow_table``.
+    """
+    every, right = _cells(head, rows)
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    room = min((each for each in (columns(), most) if each is not None), default=None)
+    if room is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > room:
+        return "\n".join(narrow_table.lines(every, right, room))
+    return _aligned(every, right, widths)
+
+
+def whole_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a text table as ``table`` does, however wide it is."""
+    every, right = _cells(head, rows)
+    return _aligned(every, right, [max(map(len, column)) for column in zip(*every, strict=True)])
+
+
+_GAP = "   "
+
+
+def _cells(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
+    """Return the lines of a table as text, the head first, and which columns hold numbers."""
     right = [
         bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))
     ]
-    every = [[visible(name) for name in head], *cells]
-    widths = [max(len(line[i]) for line in every) for i in range(len(head))]
+    return [[visible(name) for name in head], *([cell(value) for value in row] for row in rows)], right
+
+
+def _aligned(every: Sequence[Sequence[str]], right: Sequence[bool], widths: Sequence[int]) -> str:
     lines = []
     for line in every:
         padded = [
             text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
         ]
-        lines.append("   ".join(padded).rstrip())
+        lines.append(_GAP.join(padded).rstrip())
     return "\n".join(lines)
 
 
@@ -212,12 +237,67 @@ def cell(value: Any) -> str:
 WIDTH = 100
 """Texts for people have no wider line, but one whose single word is."""
 
+_NARROWEST = 20
+_ENTRY = re.compile(r"\S.{0,22}?  +(?=\S)")
+"""The name at the left of a line, and the gap behind it."""
 
-def folded(line: str, indent: int) -> list[str]:
-    """Return a line, a wide one as several, of which the further ones are indented."""
+_COMMAND = re.compile(r"(?:^|: |  )p2p-sim [a-z]")
+"""Where a command begins that is there to be copied."""
+
+
+def columns() -> int | None:
+    """Return how many letters fit into a line of the terminal; None where stdout goes elsewhere.
+
+    The variable COLUMNS says otherwise.
+    """
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return max(int(said), _NARROWEST)
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+    except (OSError, ValueError, AttributeError):  # closed, or a stand-in without a file
+        return None
+    return max(found, _NARROWEST) if found else None
+
+
+def folded(line: str, indent: int, most: int = WIDTH) -> list[str]:
+    """Return a line, a wide one as several, of which the further ones are indented.
+
+    ``most``: letters of a line, in a terminal that has room for them.
+    """
+    room = min(most, columns() or most)
     return textwrap.wrap(
-        line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+        line,
+        room,
+        subsequent_indent=" " * min(indent, room // 3),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+
+
+def fitted(text: str) -> str:
+    """Return a text of which no line is wider than the terminal; where stdout goes elsewhere, lines stay whole.
+
+    What is folded goes on below where it began, behind the name at the left of its line if it has one.  A line with a
+    command stays whole, so that it can be copied.
+    """
+    room = columns()
+    if room is None:
+        return text
+    return "\n".join(
+        part
+        for line in text.split("\n")
+        for part in (
+            [line] if len(line) <= room or _COMMAND.search(line) else folded(line, _hang(line), room)
+        )
+    )
+
+
+def _hang(line: str) -> int:
+    """Return where the further lines of a folded line begin."""
+    margin = len(line) - len(line.lstrip())
+    named = _ENTRY.match(line, margin)
+    return named.end() if named else margin + 2
 
 
 def nbytes(count: float) -> str:

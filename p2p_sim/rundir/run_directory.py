@@ -9,7 +9,8 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from p2p_sim.rundir import (
     public_columns,
     regular_files,
     run_json,
+    saved_program,
 )
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.outputs_folder import OUTPUTS, StoredOutputs, names_of
@@ -67,47 +69,75 @@ _AT_ONCE = 1_000_000
 
 
 def save(
-    run: RunRecord, path: Path, force: bool, population: bool, draft: Draft | None = None
+    run: RunRecord, path: Path, force: bool, population: bool, draft: Draft | None = None, threads: int = 1
 ) -> Path:  # fmt: skip
-    """Write a run directory; see ``Run.save``.  ``draft``: of this run, begun before it was computed."""
+    """Write a run directory; see ``Run.save``.
+
+    ``draft``: of this run, begun before it was computed; ``threads``: how many write its parts.
+    """
     if population and run.population is not None:
         check_whole(run.population)
     if not population:
         seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
     if draft is not None and draft.beside(path):
-        _finish(run, draft, path, force, population)
+        _finish(run, draft, path, force, population, threads)
     else:
         with Draft(path) as building:
-            _finish(run, building, path, force, population)
+            _finish(run, building, path, force, population, threads)
     return path
 
 
-def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population: bool) -> None:
+def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population: bool, threads: int) -> None:
     """Put what else belongs there beside the messages, and the whole in its place."""
+    folder = building.make()
     try:
-        write_messages(building.make() / MESSAGES, run)
-        parts_of: dict[str, Mapping[str, Mapping[str, Array]]] = {OUTPUTS: run.outputs}
-        if isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building:
-            parts_of = {}  # its sites wrote them there
+        write_messages(folder / MESSAGES, run)
+        written_there = (
+            isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building
+        )  # by its sites
+        parts = [] if written_there else _columns_to_write(folder / OUTPUTS, run.outputs)
         if population and run.faulty:  # who lied would tell of the seed
-            parts_of["faults"] = {name: {"user": users} for name, users in run.faulty.items()}
-        for folder, parts in parts_of.items():
-            for name, columns in parts.items():
-                if columns:
-                    parquet_columns.write_apart(building.make() / folder, name, columns)
+            liars = {name: {"user": users} for name, users in run.faulty.items()}
+            parts += _columns_to_write(folder / "faults", liars)
         if population and run.canaries:  # they are labels
-            permissions.create(building.make() / CANARIES, private=True)
-            parquet_columns.write(building.make() / CANARIES, run.canaries)
+            permissions.create(folder / CANARIES, private=True)
+            parts.append(functools.partial(parquet_columns.write, folder / CANARIES, run.canaries))
         if population and run.population is not None:
-            population_file.write(building.make(), population_file.stored(run.population, run.source))
-        about = described(run, population) | {"sha256": integrity.of(building.make())}
-        permissions.create(building.make() / RUN, text_of(about), private=about["seed"] is not None)
+            people = population_file.stored(run.population, run.source)
+            parts.append(functools.partial(population_file.write, folder, people))
+        *_, about = side_by_side([*parts, functools.partial(described, run, population)], threads)
+        about |= {"sha256": integrity.of(folder)}
+        permissions.create(folder / RUN, text_of(about), private=about["seed"] is not None)
         building.whole()
-        _put_in_place(building.make(), path, force)
+        _put_in_place(folder, path, force)
     except BaseException:
         building.clear()
         raise
+
+
+def _columns_to_write(folder: Path, parts: Mapping[str, Mapping[str, Array]]) -> list[Callable[[], Any]]:
+    """Return what writes the columns of each part that has any."""
+    return [
+        functools.partial(parquet_columns.write_apart, folder, name, columns)
+        for name, columns in parts.items()
+        if columns
+    ]
+
+
+def side_by_side(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
+    """Do some tasks and return their results; raises the first error in order, when what was begun has ended.
+
+    Ctrl-C waits for them, too, unlike that of ``core.threads``: else they would write on to a folder that is removed.
+    """
+    if threads == 1 or len(tasks) < 2:
+        return [task() for task in tasks]
+    pool = ThreadPoolExecutor(min(threads, len(tasks)))
+    try:
+        begun = [pool.submit(task) for task in tasks]
+        return [each.result() for each in begun]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def write_messages(folder: Path, run: RunRecord) -> None:
@@ -309,10 +339,13 @@ def _light(path: Path) -> dict[str, Any]:
     most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2))
     work = read("work", lambda rows: from_list(rows, *_WORK))
     parameters = read("parameters", lambda each: {name: from_json(value) for name, value in each.items()})
-    program = read("parameters", lambda _: _program(content["protocol"], parameters))
+    kind = catalogue.of_run(content["protocol"])  # code named by a file is not run
+    program = None if kind is None else saved_program.remade(kind, parameters, path, content["versions"])
     trace: Mapping[str, Any] = {}
     if folder_of(path) is not None:
         stored = of_run(path, content)
+        if program is not None:
+            saved_program.check_kinds(program, stored.manifest["kinds"], path, content["versions"])
         trace = OnDemand(stored)
         for name in ("protocol", "users"):
             agree(path, name, content[name], f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
@@ -333,12 +366,6 @@ def _light(path: Path) -> dict[str, Any]:
 
 def _seed(value: int | None) -> int | None:
     return None if value is None else check_seed(value)
-
-
-def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
-    """Return the protocol of a saved run if it is known by name; code named by a file is not run."""
-    kind = catalogue.of_run(name)
-    return None if kind is None else kind(**parameters)
 
 
 def to_json(value: Any) -> Any:

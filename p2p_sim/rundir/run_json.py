@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.rundir import integrity, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.regular_files import RESTORE, short
 from p2p_sim.rundir.run_record import RunRecord
@@ -106,12 +106,21 @@ def _writer(fields: dict[str, Any]) -> str:
     return f", {version!r:.60}" if type(version) is str else ""
 
 
+def _folders_beside(path: Path) -> list[str]:
+    """Return the folders that lie where a path says one is, written as it is."""
+    try:
+        return [str(path.with_name(each.name)) for each in path.parent.iterdir() if each.is_dir()]
+    except (OSError, ValueError):  # none is there, or the path has no name
+        return []
+
+
 def why_none(path: Path) -> str:
     """Return why a folder is no run directory, and what to do."""
     if path.is_symlink() and not path.exists():
         return f"it links to {str(path.readlink())!r}, which is gone; name another run"
     if not path.exists():
-        return "there is no such folder; p2p-sim run makes one and says where it is"
+        nearest = near(str(path), _folders_beside(path))
+        return f"there is no such folder{nearest}; p2p-sim run makes one and says where it is"
     if path.is_file():
         return "it is a file; name the folder that p2p-sim run made"
     if (path / under_way.ASKED).is_file():

@@ -207,8 +207,7 @@ def _protocol(value: Any, where: str) -> Any:
         try:
             catalogue.named(value)
         except InputError as error:
-            known = [kind.command_name() for kind in catalogue.everything()]
-            raise InputError(f"{where}: {error}{near(value, known)}") from None
+            raise InputError(f"{where}: {error}") from None
         return value
     if not isinstance(value, Protocol):
         raise InputError(
@@ -372,7 +371,9 @@ def _decided(chosen: str) -> dict[str, Any]:
     )
     if vary not in names:
         asked = f"vary = {vary!r}" if vary else "vary is missing"
-        raise InputError(f"promise: {asked}: say which parameter it decides, of {', '.join(names) or 'none'}")
+        raise InputError(
+            f"promise: {asked}: say which parameter it decides, of {', '.join(names) or 'none'}{near(vary, names)}"
+        )
     if vary in own:
         raise InputError(f"promise: {vary} = {own[vary]!r} is fixed and to be found: leave it out")
     fixed = complete(kind, offered, own, but=vary)

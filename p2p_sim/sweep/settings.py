@@ -150,7 +150,7 @@ def _check_crypto(name: str) -> None:
 
 def _check_eta(name: str) -> None:
     if name not in ETA:
-        raise InputError(f"eta = {name!r}: allowed are {', '.join(ETA)}")
+        raise InputError(f"eta = {name!r}: allowed are {', '.join(ETA)}{near(name, ETA)}")
 
 
 def _check_utility(name: str) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
+import time
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from p2p_sim.backends import Settings, local
 from p2p_sim.backends.settings import WORTH_THREADS
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds
 from p2p_sim.core.threads import cores
+from p2p_sim.rundir import run_directory
 from protocols import PeerToPeer
 from tests.backends.programs import Gossip, HalfLooking
 from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, people_of
@@ -87,6 +91,72 @@ def test_files_of_a_trace_are_the_same(tmp_path: Path) -> None:
     one, three = (sorted((tmp_path / name / "messages").rglob("*.parquet")) for name in "13")
     assert len(one) == 3
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in three]
+
+
+@dataclass(frozen=True)
+class Star(Protocol):
+    """Everybody writes to user 3, and twice to whoever is drawn; she tells the learner."""
+
+    note = Message("user", "user", "a note", y=bool)
+    report = Message("user", "learner", "a report", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.note(to=np.full(me.size, 3), y=me.y)
+        notes = yield self.note(to=me.draw.member("peer", me.cluster, times=2), y=me.y)
+        yield self.report(y=notes.y, when=notes.rank < 2)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+
+
+@pytest.mark.parametrize("numba", ["0", "1"])
+def test_costs_of_a_user_to_whom_everybody_writes(numba: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """She receives more than a byte counts, from blocks that threads count at the same time."""
+    monkeypatch.setenv("P2P_SIM_NUMBA", numba)
+    people = POPULATIONS["scattered"](1_500)
+    check_equal(Star(), people)
+    run = p2p_sim.run(Star(), people, seed=0, blocks=13, threads=3, costs=True)
+    assert run.most is not None
+    assert run.most["note", 1] == (1, 1_499), "but not from herself"
+
+
+def test_a_run_folder_is_written_by_threads_as_by_one(tmp_path: Path) -> None:
+    people, protocol = POPULATIONS["scattered"](500), PeerToPeer(0.2, 0.5)
+    found = []
+    for threads in (1, 3):
+        out = tmp_path / str(threads)
+        p2p_sim.run(
+            protocol, people, seed=3, blocks=11, threads=threads, out=out, costs=True, faults=["drop=0.1"]
+        )
+        found.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*.parquet")})
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+    hashes = [json.loads((tmp_path / name / "run.json").read_text())["sha256"] for name in "13"]
+    assert hashes[0] == hashes[1]
+    assert len(hashes[0]) == 3
+
+
+def test_parts_side_by_side_raise_the_first_error_in_order_when_all_have_ended() -> None:
+    ended = []
+
+    def part(number: int) -> int:
+        time.sleep(0.01 * (4 - number))
+        ended.append(number)
+        if number in (1, 2):
+            raise ValueError(str(number))
+        return number
+
+    for threads in (1, 2, 8):
+        ended.clear()
+        with pytest.raises(ValueError, match="1"):
+            run_directory.side_by_side([partial(part, number) for number in range(4)], threads)
+        assert 0 in ended
+        assert 1 in ended
+        before = list(ended)
+        time.sleep(0.05)
+        assert ended == before, "nothing goes on"
+        assert run_directory.side_by_side([partial(part, 0), partial(part, 3)], threads) == [0, 3]
 
 
 @dataclass(frozen=True)

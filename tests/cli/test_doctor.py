@@ -55,7 +55,7 @@ def test_packages_that_are_missing_or_too_old_are_named(cli, monkeypatch):  # no
     verdict, found, advice = verdicts(done)["packages"]
     assert verdict == "problem"
     assert found == "numpy 1.0, not >=2.1; scipy is not there"
-    assert "pip install" in advice
+    assert advice == "python -m pip install 'numpy>=2.1' 'scipy>=1.14.1'"  # never p2p-sim by its name
 
 
 def test_it_ends_with_a_verdict_where_ray_or_the_package_itself_is_not_installed(cli, monkeypatch):  # noqa: F811

@@ -325,6 +325,29 @@ def test_a_damaged_note_is_named_and_nothing_touched(cli, left, harm, says):
     assert below(left) == before
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"sed": 3}, "p2p-sim run has no --sed here; did you mean '--seed'?"),
+        (
+            {"words": ["peer-to-peer", "--thet", "0.5"]},
+            "unknown option '--thet'; peer-to-peer has --alpha, --theta",
+        ),
+        ({"words": ["peer-to-peer", "--theta", "1.5"]}, "theta = 1.5"),
+    ],
+)
+def test_a_run_that_another_version_began_is_named_with_what_is_not_here(cli, left, change, says):
+    (folder,) = left.glob("rounds.partial-*")
+    asked = under_way.read(folder)
+    asked["options"] |= change
+    (folder / "asked.json").unlink()
+    under_way.write(folder, asked)
+    done = cli("run", "--resume", "rounds")
+    assert done.status == 2
+    for word in (str(folder.name), says, "another version", "go on with that version, or begin a new run"):
+        assert word in done.err, done.err
+
+
 def test_a_run_that_is_still_computed_is_left_alone(cli, left):
     (folder,) = left.glob("rounds.partial-*")
     before, lock = below(folder), under_way.locked(folder)

@@ -40,11 +40,43 @@ ASKED = {
     "attack randomized-response --users 9 --attacker optimall": "optimal",
     "bench engin": "engine",
     "generator digits --kind mixtur --out rows.csv": "mixture",
+    "run randomized-response --data digits --label digt": "digit",
+    "run randomized-response --data own.csv --label ill --positive yess": "yes",
+    "run randomized-response --data own.csv --label ill --classes noo,yes": "noo",
+    "run randomized-response --data own.csv --label ill --drop agee": "age",
+    "run randomized-response --data on.csv": "own.csv",
+    "compare --users 9 --target epsilom=1": "epsilon",
+    "compare --users 9 --target view=lerner,epsilon=1": "learner",
+    "compare --users 9 --target epsilon=1 --constraint usr<=2": "user",
+    "compare --users 9 --target epsilon=1 --constraint server:shufler<=2": "shuffler",
+    "compare --users 9 --target epsilon=1 --protocols per-to-peer": "peer-to-peer",
+    "compare --users 9 --target epsilon=1 --seds 2": "--seeds",
+    "errata --only clustering-theorm-1": "clustering-theorem-1",
+    "completion bsh": "bash",
+    "sweep own.toml": "epsilon",
+    "sweep key.toml": "seed",
+    "sweep eta.toml": "prior",
+    "sweep vary.toml": "alpha",
+    "report rn": "run",
+    f"{PEERS} --over neighbors": "neighbours",
+    "run randomized-response --data own.csv --encoding uft-8": "utf-8",
+}
+
+
+FILES = {
+    "own.csv": "age,ill\n" + "31,yes\n47,no\n" * 4,
+    "own.toml": 'protocol = "randomized-response"\nusers = 9\nepsilom = 1.0\n',
+    "key.toml": 'protocol = "randomized-response"\nusers = 9\nsed = 1\n',
+    "vary.toml": 'protocol = "peer-to-peer"\nusers = 9\n[promise]\nepsilon = 1\nview = "user"\nvary = "alhpa"\n',
+    "eta.toml": 'protocol = "randomized-response"\nusers = 9\nattack = "learner"\neta = "pior"\n',
 }
 
 
 @pytest.mark.parametrize("words", ASKED)
-def test_the_nearest_name_is_suggested(words, cli):
+def test_the_nearest_name_is_suggested(words, cli, tmp_path):
+    (tmp_path / "run").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
     done = cli(*words.split())
     assert (done.status, done.out) == (2, "")
     suggested = "".join(SUGGESTED.findall(done.err))

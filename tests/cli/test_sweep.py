@@ -292,3 +292,14 @@ def test_a_name_that_no_file_can_have_is_refused_with_advice(words: tuple[str, .
     done = cli(*words, "a" * 300)
     assert (done.status, done.out) == (2, "")
     assert "is no usable path (File name too long; most systems allow 255 bytes): check it" in done.err
+
+
+def test_options_that_an_error_advises_are_said_to_be_keys(cli, tmp_path):
+    (tmp_path / "own.csv").write_text("age,ill\n" + "31,yes\n47,no\n29,\n" * 10)
+    told = 'protocol = "randomized-response"\ndata = "own.csv"\nlabel = "ill"\n'
+    (tmp_path / "own.toml").write_text(told)
+    done = cli("sweep", "own.toml", "--workers", "1")
+    assert done.status == 2
+    assert "(--missing drop: 10 of 30 rows); in the file of a sweep missing is a key" in done.err
+    (tmp_path / "own.toml").write_text(f'{told}missing = "drop"\nmodel = "none"\n')
+    assert cli("sweep", "own.toml", "--workers", "1").status == 0

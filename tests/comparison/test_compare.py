@@ -183,13 +183,6 @@ def test_where_what_fits_is_of_no_use_the_target_is_said_that_would_do(compared:
     assert "no other epsilon was tried, as that takes --out" in untried.recommendation.reasons[1]
 
 
-def test_epsilons_beyond_a_parameter_s_end_are_one_point_of_the_picture(compared: Compared) -> None:
-    found = compared(
-        protocols=["peer-to-peer"], users=60, features=2, seeds=1, target="epsilon=60", picture=True
-    )
-    assert 1 < len(found.points) < 1 + len(comparing.SCALES)
-
-
 def test_where_nothing_tried_is_of_use_that_is_said(compared: Compared) -> None:
     none = compared(
         protocols=["randomized-response"], users=60, features=1, seeds=3, target="epsilon=0.01", picture=True
@@ -317,7 +310,10 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
     assert {point["protocol"] for point in found.points} == {"randomized-response", "peer-to-peer"}
     assert len(found.points) == 2 * (1 + len(comparing.SCALES))
     assert found.recommendation.protocol in str(found)
-    assert "<table>" in found._repr_html_()
+    shown = found._repr_html_()
+    assert "<table>" in shown
+    drawn = re.findall("<text[^>]*>(.*?)</text>", shown)
+    assert {*found.front["protocol"], "true labels", "guessing"} <= {*drawn}
     found.to_html(tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text() == page
     for name in (
@@ -344,6 +340,16 @@ def test_the_tables_of_the_page_are_no_wider_than_it(
     assert all(table <= room + 1 for table, room in widths), widths
     assert tab.get_by_title("what learner learns of one label, in nats").count() >= 1
     window.close()
+
+
+def test_a_target_of_nothing_has_the_same_setting_at_every_epsilon(
+    compared: Compared, tmp_path: Path
+) -> None:
+    """Its runs are made once; the sweep refused what was asked twice."""
+    found = compared(picture=True, protocols=["randomized-response"], target="epsilon=0", seeds=1)
+    assert {point["utility"] for point in found.points} == {found.points[0]["utility"]}
+    assert len(found.points) == 1 + len(comparing.SCALES)
+    assert (tmp_path / "a" / comparing.REPORT).stat().st_size
 
 
 def test_a_sample_runs_where_there_are_many(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from collections import Counter
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core import Message, Party, Protocol, Rounds, kernels
+from p2p_sim.core.ledger import Counts
 from p2p_sim.core.message import USER
+from p2p_sim.core.threads import Threads
 from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, people_of
 
 Most = dict[tuple[str, int], tuple[int, int]]
@@ -160,3 +165,41 @@ def test_cryptography_is_counted_apart(blocks: int, monkeypatch: pytest.MonkeyPa
     run = p2p_sim.run(Careful(), POPULATIONS["unclustered"](5), blocks=blocks, seed=0)
     assert run.compute == {("learner", 1): 0, ("user", 1): 2.5, ("learner", 2): 100}
     assert run.work == {("user", 1, "key"): 10, ("user", 1, "mask"): 10}
+
+
+@pytest.mark.parametrize("numba", [kernels.NUMPY, kernels.NUMBA])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_threads_count_what_one_does(threads: int, numba: str) -> None:
+    """Some users receive many times what a byte holds, and their messages come in all parts."""
+    users, first = 600_000, 7
+    draws = np.random.default_rng(0)
+    few = [draws.integers(0, users, 3_000), np.full(1_500, 5), draws.integers(100, 110, 3_000)]
+    rows = [np.sort(np.concatenate(few)).astype(np.int32) + np.int32(first) for _ in range(20)]
+    counts, peers = Counts(first, users, kernels.load(numba)), np.full(7_500, first + 105, np.int32)
+    with Threads(threads) as crew:
+        for _ in crew.map(lambda some: counts.add(some, peers), rows):
+            pass
+        expected = np.bincount(np.concatenate(rows) - first, minlength=users)
+        expected[105] = 0  # to themselves
+        assert counts.most(crew.map) == counts.most() == expected.max() > 256 * 100
+
+
+def test_two_threads_count_at_once_and_a_third_waits() -> None:
+    meeting, at_once = threading.Barrier(2, timeout=10), []
+    inside = 0
+
+    def tally(_rows: Any, _peers: Any, _first: int, out: Any) -> Any:
+        nonlocal inside
+        inside += 1
+        at_once.append(inside)
+        meeting.wait()
+        out[0] += 1
+        time.sleep(0.01)
+        inside -= 1
+        return np.zeros(0, np.int32)
+
+    counts = Counts(0, 4, SimpleNamespace(tally=tally))  # type: ignore[arg-type]
+    with Threads(3) as crew:
+        list(crew.map(lambda rows: counts.add(rows, None), [range(1)] * 6))
+    assert counts.most() == 6
+    assert max(at_once) == 2

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.mail import _joined
+from p2p_sim.core.threads import Threads
 
 WHOLE = np.arange(12, dtype=np.int32)
 WHOLE.flags.writeable = False
@@ -35,14 +36,18 @@ def test_blocks_of_one_column_are_not_copied(column):
         [WHOLE[:3], WHOLE[3:].view(np.uint32)],
         [WHOLE[:6:2], WHOLE[6:]],
         [TABLE[:3, 1], TABLE[3:, 1]],
+        [TABLE[5:], TABLE[:5], TABLE[:0], TABLE[3:7]],
         [WHOLE[:3].copy(), WHOLE[3:].copy()],
     ],
-    ids=("order", "gap", "overlap", "other", "type", "stride", "columns", "copies"),
+    ids=("order", "gap", "overlap", "other", "type", "stride", "columns", "vectors", "copies"),
 )
 def test_others_are(parts):
-    joined = _joined(parts)
-    assert not any(np.shares_memory(joined, part) for part in parts)
-    np.testing.assert_array_equal(joined, np.concatenate(parts))
+    with Threads(3) as threads:
+        for each in (map, threads.map):
+            joined = _joined(parts, each)
+            assert not any(np.shares_memory(joined, part) for part in parts)
+            assert joined.dtype == np.concatenate(parts).dtype
+            np.testing.assert_array_equal(joined, np.concatenate(parts))
 
 
 def test_what_can_be_written_to_is_copied():

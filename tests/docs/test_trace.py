@@ -58,7 +58,7 @@ def test_pandas(run: p2p_sim.Run) -> None:
 
 
 def test_polars(run: p2p_sim.Run) -> None:
-    polars = pytest.importorskip("polars", reason="polars is not installed: pip install p2p-sim[dev]")
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install '.[dev]'")
     asks = executed(block("py", "polars"))["asks"]
     found = asks.filter(polars.col("recipient") == 17).collect()
     wanted = run.messages("ask")
@@ -67,7 +67,7 @@ def test_polars(run: p2p_sim.Run) -> None:
 
 
 def test_duckdb(run: p2p_sim.Run) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install p2p-sim[dev]")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install '.[dev]'")
     found = duckdb.sql(block("sql", "POSITIONAL")).fetchnumpy()
     labels = run.messages("label")
     mine = labels["sender"] == 17
@@ -78,7 +78,7 @@ def test_duckdb(run: p2p_sim.Run) -> None:
 @pytest.mark.parametrize("program", ["pandas", "polars", "duckdb"])
 def test_files_of_several_forms_read_as_one(program: str, tmp_path: Path) -> None:
     """Of a walk the first hop leaves out who sends: what is left out is null, and nothing else is lost."""
-    reads = pytest.importorskip(program, reason=f"{program} is not installed: pip install p2p-sim[dev]")
+    reads = pytest.importorskip(program, reason=f"{program} is not installed: pip install '.[dev]'")
     walk, people = PROTOCOLS["network shuffle"], people_of(PROTOCOLS["network shuffle"], "contiguous", 60)
     run = p2p_sim.run(walk, people, trace="full", out=tmp_path / "run", seed=0)
     hops, folder = run.messages("hop"), tmp_path / "run/messages/hop"
@@ -145,7 +145,7 @@ def test_of_files_that_are_alike_nothing_is_said(tmp_path: Path) -> None:
 
 def test_python_page(run: p2p_sim.Run, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("polars", "duckdb"):
-        pytest.importorskip(name, reason=f"{name} is not installed: pip install p2p-sim[dev]")
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install '.[dev]'")
     run.save("runs/demo")
     exec(block("py", "duckdb", PYTHON), {})
     assert capsys.readouterr().out.count("recipient") == 3

@@ -302,6 +302,20 @@ def test_member_is_the_kth_of_the_group(module):
     assert module.member(drawn[:0], codes[:0], starts, order).tolist() == []
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_words_member_are_members_by_words(seed):
+    starts = np.array([0, 1, 4, 9], np.int64)
+    (order,) = locked(np.array([6, 0, 3, 8, 1, 2, 4, 5, 7], np.int32))
+    for start in STARTS:
+        for count in (*SIZES, 2049, 4500):  # tiles of 2,048
+            codes = rng().integers(0, 3, count).astype(np.int32)
+            for owner, rows in ((0, None), (ROWS, None), (0, order)):
+                drawn = kernels_numpy.words(seed, 1 << 63, start, count, owner)
+                expected = kernels_numpy.member(drawn, codes, starts, rows)
+                for module in (kernels_numpy, kernels_numba):
+                    same(module.words_member(seed, 1 << 63, start, codes, starts, rows, owner), expected)
+
+
 @BOTH
 def test_member_of_the_largest_population(module):
     drawn = np.array([0, 2**63, 2**64 - 1], np.uint64)
@@ -353,22 +367,34 @@ def test_tally(module, first):
     )
     spans = range(first + 5, first + 45), range(first + 10, first + 50)
     for one, other in ((rows, others), (rows, None), (spans[0], None), spans, (spans[0], rows[:40])):
-        out, expected = np.full(50, 3, np.uint16), [3] * 50
+        out, expected = np.full(50, 3, np.uint8), [3] * 50
         assert not len(module.tally(one, other, first, out))
         for place, row in enumerate(one):
             expected[row - first] += other is None or row != other[place]
-        same(out, np.array(expected, np.uint16))
+        same(out, np.array(expected, np.uint8))
     assert any(a == b for a, b in zip(rows, others, strict=True))
 
 
 @BOTH
-@pytest.mark.parametrize("before", [0, 1, 65_535])
-def test_tally_beyond_sixteen_bits(module, before):
+@pytest.mark.parametrize("before", [0, 1, 255])
+def test_tally_beyond_eight_bits(module, before):
     (rows,) = locked(np.repeat(np.array([2, 1, 2, 0], np.int32), [100_000, 65_535, 40_000, 3]))
-    out = np.full(4, before, np.uint16)
+    out = np.full(4, before, np.uint8)
     around = module.tally(rows, None, 0, out)
-    counted = np.bincount(around, minlength=4) * 65_536 + out
+    counted = np.bincount(around, minlength=4) * 256 + out
     same(counted, np.array([3, 65_535, 140_000, 0]) + before)
+
+
+@BOTH
+def test_a_tally_that_comes_around_where_no_row_comes_often(module):
+    (rows,) = locked(np.arange(7, 107, dtype=np.int32))
+    for others in (None, range(7, 107), range(8, 108), np.full(100, 9, np.int32)):
+        out = np.full(200, 255, np.uint8)
+        around = module.tally(rows, others, 5, out)
+        ends = [None] * 100 if others is None else list(others)
+        counted = [row - 5 for row, other in zip(rows.tolist(), ends, strict=True) if row != other]
+        assert sorted(around.tolist()) == counted
+        same(np.flatnonzero(out == 0), np.array(counted, np.int64))
 
 
 @BOTH

@@ -389,9 +389,18 @@ def _path(name: str) -> Path:
     if path.suffix or len(path.parts) > 1:
         raise InputError(
             f"there is no data file {name!r}"
-            f"{near(path.stem, NAMED)}; check the path, or pass a known name: {', '.join(NAMED)}"
+            f"{near(name, _beside(path)) or near(path.stem, NAMED)}; check the path, or pass a known name: "
+            f"{', '.join(NAMED)}"
         )
     raise InputError(
         f"unknown data set {name!r}{near(name, NAMED)}; known names are {', '.join(NAMED)}; "
         "the path of a file would do too"
     )
+
+
+def _beside(path: Path) -> list[str]:
+    """Return the files in the folder of a path, written as it is."""
+    try:
+        return [str(path.with_name(each.name)) for each in path.parent.iterdir() if each.is_file()]
+    except OSError:
+        return []

@@ -69,9 +69,11 @@ def cautions(table: Table, without: Collection[str]) -> tuple[str, ...]:
     ]
     same = [name for name, v in columns.items() if _constant(v)]
     if same:
-        what = f"column {same[0]!r} is" if len(same) == 1 else f"columns {listing(same, 6)} are"
+        drop = f"(--drop {','.join(same)})"
         found.append(
-            f"{what} the same in every row, and tells nothing: leave it out (--drop {','.join(same)})"
+            f"column {same[0]!r} is the same in every row, and tells nothing: leave it out {drop}"
+            if len(same) == 1
+            else f"columns {listing(same, 6)} are the same in every row, and tell nothing: leave them out {drop}"
         )
     return tuple(found)
 

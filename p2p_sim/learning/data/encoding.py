@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data.tables import Array, Category, Column, Table
+from p2p_sim.learning.data.tables import Array, Category, Column, Table, listing
 
 ONE_HOT_LIMIT = 64
 HASH_COLUMNS = 64
@@ -33,7 +33,10 @@ def features(table: Table, without: Collection[str], where: str) -> tuple[Floats
     columns = {k: v for k, v in table.columns.items() if k not in without and k not in table.never_features}
     width = len(names) + sum(columns_of(column) for column in columns.values())
     if not width:
-        raise InputError(f"{where} has no feature column beside {sorted(without)}; add at least one")
+        raise InputError(
+            f"{where} has no feature column beside {listing(sorted(without))}, and a model is trained on features; add "
+            "at least one"
+        )
     if table.rows * width > CELL_LIMIT:
         raise InputError(
             f"{where} has {table.rows} rows of {width} features, over the {CELL_LIMIT} cells that are held "

@@ -49,6 +49,12 @@ def refuse_others(data: bytes, path: Path, kind: str) -> None:
     raise InputError(f"{path} is not {_PROMISED[kind]}: it holds {what}; {advice}")
 
 
+def advice_by_content(data: bytes, path: Path) -> str:
+    """Return what a file of an ending that is not known holds, and what to do, as far as its beginning tells."""
+    found = _recognized(data, path)
+    return "" if found is None else f"it holds {found[1]}; {found[2]}; "
+
+
 def advice_for(ending: str) -> str | None:
     """Return what to do with a file of a well-known kind that is not read, by its ending, such as ".xlsx"."""
     if ending in (".xlsx", ".xlsm", ".xls", ".ods"):

@@ -57,9 +57,14 @@ def read(path: Path, reading: Reading = PLAIN) -> Table:
             return reader(data, path, reading)
     if advice := file_contents.advice_for(Path(name).suffix):
         raise InputError(f"{path} is {advice}")
+    ending = (
+        f"a file ending in {path.suffix!r} is of no known kind" if path.suffix else "its name has no ending"
+    )
+    held = file_contents.advice_by_content(data, path)
     raise InputError(
-        f"{path}: a file ending in {path.suffix!r} is of no known kind; give .csv, .tsv, .parquet, .npz, "
-        ".svm, .libsvm, .svmlight or IDX (…-images-idx3-ubyte); text and IDX may end in .gz too"
+        f"{path}: {ending}; {held}what is read ends in .csv, .tsv, .parquet, .npz, "
+        ".svm, .libsvm, .svmlight or IDX (…-images-idx3-ubyte); text and "
+        "IDX may end in .gz too"
     )
 
 

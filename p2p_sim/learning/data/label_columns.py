@@ -77,8 +77,15 @@ def kind_of(
         f"label {name!r} of {where} holds {distinct:,} different numbers, and nobody said what they are: if they "
         "count or measure, say between which numbers they are by public knowledge (--range LOW,HIGH; it is not "
         "looked up in the labels, which are private; what lies outside is clipped); else name the values that count "
-        f"as 1 (--positive), or say --categorical {name} if each is a class"
+        f"as 1 (--positive){_as_they_are(name, distinct)}"
     )
+
+
+def _as_they_are(name: str, distinct: int) -> str:
+    """Say what else can be done with numbers: take each for a class, if they are few enough."""
+    if distinct <= CLASS_LIMIT:
+        return f", or say --categorical {name} if each is a class"
+    return ", or take another column (--label), if they only number the rows"
 
 
 def binary(
@@ -142,7 +149,7 @@ def multi(
     if len(values) > CLASS_LIMIT:
         raise InputError(
             f"label {name!r} of {where} has {len(values):,} classes, {listing(values, 3)}; at most {CLASS_LIMIT} are "
-            f"allowed; choose another label, or name the positive classes{_instead(column, values)}"
+            f"allowed; name those that count as 1 (--positive){_instead(column, values)}"
         )
     return Labels(codes.astype(np.uint8), values, f"none: {len(values)} classes", declared is None)
 
@@ -306,7 +313,7 @@ def renumbered(codes: Codes, values: Sequence[str], classes: Sequence[str], name
     if strange:
         raise InputError(
             f"label {name!r} of {where} holds {listing(strange, 12)}, not among the declared classes "
-            f"{listing(classes, 12)}{near(strange[0], classes)}: add it to the classes, or leave these rows out"
+            f"{listing(classes, 12)}{near(strange[0], classes)}; add it to the classes, or leave these rows out"
         )
     return np.array([place[value] for value in values], np.int64)[codes]
 

@@ -11,6 +11,7 @@ from p2p_sim.core.errors import InputError, near
 MISSING = ("refuse", "drop", "impute")
 """What may be done with missing values."""
 
+_ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
 
@@ -63,7 +64,8 @@ class Reading:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise InputError(
-                    f"encoding {self.encoding!r} is not known; such are utf-8, latin-1, cp1252, utf-16"
+                    f"encoding {self.encoding!r} is not known; such are {', '.join(_ENCODINGS)}"
+                    f"{near(self.encoding, _ENCODINGS)}"
                 ) from None
 
     @property

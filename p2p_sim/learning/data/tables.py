@@ -150,7 +150,7 @@ def find(table: Table, name: str, role: str, where: str) -> Column:
 def listing(values: Sequence[str], most: int = 40) -> str:
     """Join values by commas, the first ``most`` of them and how many more there are."""
     shown = ", ".join(repr(value) for value in values[:most])
-    return shown if len(values) <= most else f"{shown} and {len(values) - most} more"
+    return shown if len(values) <= most else f"{shown} and {len(values) - most:,} more"
 
 
 def check_names(names: Sequence[str], what: str) -> None:

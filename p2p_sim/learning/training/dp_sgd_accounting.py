@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from p2p_sim.core.argument_checks import check_range, check_whole
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.learning.training.missing_package import needed
 
 ADD_OR_REMOVE, REPLACE_ONE = "add-or-remove", "replace-one"
@@ -64,7 +64,7 @@ def epsilon_poisson(
     )  # numpy's small ones overflow
     with needed(
         "the epsilon of Poisson batches is computed by dp-accounting",
-        "pip install 'p2p-sim[accounting]' or pip install 'dp-accounting>=0.5'",
+        "pip install 'dp-accounting>=0.5'",
     ):
         import dp_accounting as dp
         from dp_accounting import pld
@@ -197,7 +197,10 @@ def _check_poisson(rate: float, steps: int, neighbours: str) -> None:
     check_range("rate", rate, 0, 1, open_low=True)
     check_whole("steps", steps)
     if neighbours not in NEIGHBOURS:
-        raise InputError(f"neighbours = {neighbours!r}: must be one of {', '.join(map(repr, NEIGHBOURS))}")
+        raise InputError(
+            f"neighbours = {neighbours!r}: must be one of {', '.join(map(repr, NEIGHBOURS))}"
+            f"{near(str(neighbours), NEIGHBOURS)}"
+        )
 
 
 def _check_delta(delta: float) -> None:

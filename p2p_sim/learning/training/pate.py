@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from p2p_sim.core import exact, seeds
 from p2p_sim.core.argument_checks import check_whole
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import order, own_words, stream, uniform, words
 from p2p_sim.learning.training import keyed_noise, models
@@ -226,7 +226,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):  # fmt: skip
             value = getattr(self, name)
             if value not in known:
-                raise InputError(f"{name} = {value!r}: must be one of {', '.join(map(repr, known))}")
+                raise InputError(
+                    f"{name} = {value!r}: must be one of {', '.join(map(repr, known))}{near(str(value), known)}"
+                )
 
     def _check_rows(self, x: Array, extra: Array, apart: bool) -> None:
         """Check the numbers of rows, which are public."""

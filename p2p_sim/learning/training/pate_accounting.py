@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_range, check_whole
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.privacy.building_blocks import discrete_laplace, gaussian, local_response
 from p2p_sim.privacy.calibrate import calibrate_noise
@@ -102,7 +102,9 @@ def profile(
     check_whole("members", members, 1, MOST_MEMBERS)
     noise, queries, members = float(noise), int(queries), int(members)
     if released not in RELEASED:
-        raise InputError(f"released = {released!r}: must be one of {', '.join(map(repr, RELEASED))}")
+        raise InputError(
+            f"released = {released!r}: must be one of {', '.join(map(repr, RELEASED))}{near(str(released), RELEASED)}"
+        )
     hidden = members <= FARTHEST[kind] * noise
     if not hidden:
         found = local_response(math.inf)

@@ -1,4 +1,4 @@
-"""PyTorch, where it is installed (the extra ``torch``), with a number of threads that no caller's setting changes."""
+"""PyTorch, where it is installed, with a number of threads that no caller's setting changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def pytorch(what: str, threads: int = 1) -> Iterator[Any]:
 
     ``what``: what it is for, such as "A needs PyTorch".  Raises MissingPackageError, an InputError, if it is absent.
     """
-    with needed(what, "pip install 'p2p-sim[torch]', or pip install torch"):
+    with needed(what, "pip install torch"):
         import torch
     outside = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -116,7 +116,7 @@ class Audit(Summary):
         """Return what printing the audit and notebooks show."""
         at = f"at {'δ' if self.kind == 'delta' else 'ε'} = {self.at:g}"
         claims = [
-            f"{each.name} {each.epsilon if self.kind == 'delta' else each.delta:.4g} ({each.verdict})"
+            f"{each.name}: {each.epsilon if self.kind == 'delta' else each.delta:.4g} ({each.verdict})"
             for each in self.claims
             if each.holds
         ]

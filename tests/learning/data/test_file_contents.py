@@ -213,3 +213,27 @@ def test_dates_are_no_classes(tmp_path: Path) -> None:
     path = _labelled(tmp_path, [f"2020-01-{1 + i % 28:02d}" for i in range(60)])
     with pytest.raises(InputError, match="these are dates: make classes of them first"):
         datasets.load(str(path))
+
+
+def test_a_file_of_no_known_ending_is_named_for_what_it_holds_and_can_be_called_so(tmp_path: Path) -> None:
+    for name in ("table", "table.mine"):
+        file = tmp_path / name
+        file.write_text("a,y\n" + "".join(f"{i % 7 / 10},{('no', 'yes')[i % 2]}\n" for i in range(20)))
+        with pytest.raises(
+            InputError, match=r"if it is a table, call it table\.csv; what is read ends in \.csv"
+        ):
+            _loaded(file)
+        assert len(_loaded(file.rename(tmp_path / "table.csv")).y) == 20
+
+
+def test_numbers_that_are_too_many_for_classes_are_not_advised_to_be_classes(tmp_path: Path) -> None:
+    many = _labelled(tmp_path, list(range(600)))
+    with pytest.raises(InputError, match=r"--positive.*, or take another column") as caught:
+        datasets.load_by_kind(str(many), range=None)
+    assert "--categorical" not in str(caught.value)
+    few = _labelled(tmp_path, [i % 200 for i in range(600)])
+    with pytest.raises(InputError, match="or say --categorical y if each is a class"):
+        datasets.load_by_kind(str(few), range=None)
+    assert (
+        len(datasets.load_by_kind(str(few), range=None, reading=Reading(categorical=("y",))).classes) == 200
+    )

@@ -210,7 +210,7 @@ def test_targets_out_of_range() -> None:
 
 def test_without_dp_accounting_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'p2p-sim\[accounting\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'dp-accounting>=0.5'"):
         epsilon_poisson(1.0, 0.1, 5, 1e-5)
     assert epsilon_by_iteration(1.0, 10, 1, 1e-5) > 0  # needs none
 

@@ -107,7 +107,7 @@ def test_labels_that_are_none() -> None:
 def test_without_torch_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     x, few, _, _ = digits(30)
-    with pytest.raises(MissingPackageError, match=r"pip install 'p2p-sim\[torch\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install torch"):
         FixMatchClassifier(shape=(8, 8)).fit(x, few)
     model = PATEClassifier(DecisionTreeClassifier(), FixMatchClassifier(shape=(8, 8)))
     with pytest.raises(MissingPackageError, match="FixMatch is trained by PyTorch"):
