@@ -72,13 +72,13 @@ class Calibrator:
 
     def _people(self, run: Mapping[str, Any], protocol: Protocol) -> Population:
         """Return the users of a run; those of the last calibration where they are the same."""
-        told = [
+        settings = [
             run["settings"],
             user_clusters.matter(protocol),
             protocol.graph_over(),
             protocol.label_count(),
         ]
-        key = json.dumps([*told, examples_of(run, protocol)])
+        key = json.dumps([*settings, examples_of(run, protocol)])
         if key not in self._populations:
             data = self._read(run, protocol)
             while len(self._populations) >= _KEPT:

@@ -105,8 +105,8 @@ def fitted(
         try:
             values[each.key] = _solved(kind, fixed, vary, each, delta, people)
         except UnreachableError as error:
-            told = f"{each.key} learns {epsilon:.4g} there, more than {each.epsilon:g}, and {error.best:.4g} at least"
-            why = f"{vary} = {values[target.key]:.4g} keeps the target, but {told}"
+            kept_not = f"{each.key} learns {epsilon:.4g} there, more than {each.epsilon:g}, and {error.best:.4g} at least"
+            why = f"{vary} = {values[target.key]:.4g} keeps the target, but {kept_not}"
             return Fitted(None, "", {}, why, relax if all(map(math.isfinite, relax.values())) else {})
     for key, value in values.items():
         protocol = kind(**fixed, **{vary: value})
@@ -187,12 +187,12 @@ def _as_it_is(
     broken = _broken(protocol, promises, delta, people)
     if not broken:
         return Fitted(None, "", figures_of(protocol, promises, delta, people, beside))
-    told = ", ".join(
+    learned = ", ".join(
         f"{each.key} learns {epsilon:.4g}, more than {each.epsilon:g}" for each, epsilon in broken
     )
     relax = {each.key: rounded_up(epsilon) for each, epsilon in broken}
     finite = all(map(math.isfinite, relax.values()))
-    return Fitted(None, "", {}, f"it has no parameter to calibrate, and {told}", relax if finite else {})
+    return Fitted(None, "", {}, f"it has no parameter to calibrate, and {learned}", relax if finite else {})
 
 
 def _out_of_reach(

@@ -73,7 +73,7 @@ def _bars(found: Comparison) -> str:
 
 def _opening(found: Comparison) -> list[Block]:
     chosen, promises = found.recommendation, found.question.promises
-    asked = f"Asked for: ε of {promises.told()}; {found.users:,} users, {len(found.question.seeds)} seeds."
+    asked = f"Asked for: ε of {promises.text()}; {found.users:,} users, {len(found.question.seeds)} seeds."
     blocks: list[Block] = [Paragraph(asked)]
     if chosen.protocol is None:
         blocks += [Paragraph(f"Nothing is recommended: {each}.", warning=True) for each in chosen.reasons]

@@ -36,7 +36,7 @@ class Relaxation:
     why: str
     then: str = "fits"
 
-    def told(self, promises: Promises) -> str:
+    def text(self, promises: Promises) -> str:
         """Return it in words."""
         before = {each.view.key: each.epsilon for each in promises.every}
         steps = [
@@ -194,22 +194,22 @@ def _stability(rows: Sequence[Row], utilities: Utilities, taken: str) -> tuple[i
 
 
 def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: Promises) -> list[str]:
-    told = (
-        [f"{taken['parameter']} = {taken['value']:.6g} keeps {promises.told()}"] if taken["parameter"] else []
+    reasons = (
+        [f"{taken['parameter']} = {taken['value']:.6g} keeps {promises.text()}"] if taken["parameter"] else []
     )
     best = max(useful, key=lambda row: float(row["utility"]))
     shown = _percent(taken)
     if len(useful) == 1:
-        told.append(f"it alone fits and learns more than guessing does: {shown}")
+        reasons.append(f"it alone fits and learns more than guessing does: {shown}")
     elif taken is best:
-        told.append(
+        reasons.append(
             f"it has the best utility, {shown}, of the {len(useful)} that fit and learn more than guessing does"
         )
     else:
-        told.append(
+        reasons.append(
             f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
         )
-    told += _beside(taken)
+    reasons += _beside(taken)
     others = [str(row["protocol"]) for row in tied if row is not taken]
     if others:
         worst, alike = taken.get(WORST_PARTY), ", ".join([str(taken["protocol"]), *others])
@@ -218,18 +218,18 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
             if worst is None
             else f"its worst party, {taken.get('worst_party')}, learns least, ε = {worst:.4g}"
         )
-        told.append(
+        reasons.append(
             f"of the {len(tied)} that do alike ({alike}) {least}, and among equals it sends fewest bytes"
         )
     if taken.get("bytes[a user]") is not None:
         messages = taken["messages[a user]"]
-        told.append(
+        reasons.append(
             f"a user sends and receives {taken['bytes[a user]']:,.0f} bytes in {messages:.3g} "
             + ("message" if messages == 1 else "messages")
         )
     if taken.get("trust"):
-        told.append(f"of trust it needs no more than this: {taken['trust']}")
-    return told
+        reasons.append(f"of trust it needs no more than this: {taken['trust']}")
+    return reasons
 
 
 def _beside(taken: Row) -> list[str]:
@@ -375,7 +375,7 @@ def _to_fit(rows: Sequence[Row], calibrated: Sequence[Calibrated], promises: Pro
     elif all(row["status"] == FAILED for row in rows):
         reason = "every protocol failed, for the reason beside it, so nothing is known of what fits"
     else:
-        reason = f"nothing fits: no protocol keeps {promises.told()}"
+        reason = f"nothing fits: no protocol keeps {promises.text()}"
     instead = dict.fromkeys(each.fitted.instead for each in failing if each.fitted is not None)
     return _none((reason,), found[:_MOST_RELAXED], [each for each in instead if each])
 

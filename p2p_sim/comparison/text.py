@@ -32,7 +32,7 @@ def as_text(found: Comparison) -> str:
     rows = found.table.astype(object).where(found.table.notna(), None).to_dict("records")
     fit = [row for row in rows if row["status"] in _MARKS]
     promises = found.question.promises
-    lines = [f"{found.question.name}: {found.users:,} users; asked for: ε of {promises.told()}", ""]
+    lines = [f"{found.question.name}: {found.users:,} users; asked for: ε of {promises.text()}", ""]
     if fit:
         for those in (columns(found), details(found)):
             lines += [terminal.table([each.head for each in those], cells(those, fit)), ""]
@@ -164,7 +164,7 @@ def advice(found: Comparison) -> list[str]:
 def ways_out(found: Comparison) -> list[str]:
     """Return what would help where nothing is recommended, a sentence each."""
     chosen = found.recommendation
-    relaxed = [f"what would do: {each.told(found.question.promises)}" for each in chosen.relax]
+    relaxed = [f"what would do: {each.text(found.question.promises)}" for each in chosen.relax]
     return [*relaxed, *(f"what would do: {each}" for each in chosen.instead)]
 
 
@@ -222,20 +222,20 @@ def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
     fewest, most = (which(int(row["attack_seeds"]) for row in attacked) for which in (min, max))
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     weighted = attacked[0].get("attack_utility") == "weighted"
-    told = (
+    explained = (
         f"attack: {_OF_RARE if weighted else _OF_ALL}, the best attacker of {view} guesses with messages than the "
         f"baseline does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % "
         "interval, corrected for choosing the best"
     )
     coins = [str(row["protocol"]) for row in attacked if row["advantage_of"] == "coins"]
     if coins:
-        told += f"; of the protocols' coins alone, as its users' messages are mixed: {', '.join(coins)}"
+        explained += f"; of the protocols' coins alone, as its users' messages are mixed: {', '.join(coins)}"
     shares = [float(row["attack_baseline"]) for row in attacked]
     least, most_right = (f"{100 * share:.2f}" for share in (min(shares), max(shares)))
     right = least if least == most_right else f"{least} to {most_right}"
     worth = f"a balanced accuracy of {right} %" if weighted else f"right for {right} % of labels"
     why = "" if least == most_right else f"; {_WHY_BASELINES}"
-    return [told, f"baseline: the best guess without messages, {worth}{why}"]
+    return [explained, f"baseline: the best guess without messages, {worth}{why}"]
 
 
 _OF_ALL = "how many labels more, in points"
