@@ -105,8 +105,10 @@ def fitted(
         try:
             values[each.key] = _solved(kind, fixed, vary, each, delta, people)
         except UnreachableError as error:
-            kept_not = f"{each.key} learns {epsilon:.4g} there, more than {each.epsilon:g}, and {error.best:.4g} at least"
-            why = f"{vary} = {values[target.key]:.4g} keeps the target, but {kept_not}"
+            why = (
+                f"{vary} = {values[target.key]:.4g} keeps the target, but {each.key} learns {epsilon:.4g} there, more "
+                f"than {each.epsilon:g}, and {error.best:.4g} at least"
+            )
             return Fitted(None, "", {}, why, relax if all(map(math.isfinite, relax.values())) else {})
     for key, value in values.items():
         protocol = kind(**fixed, **{vary: value})

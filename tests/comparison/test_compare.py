@@ -174,8 +174,8 @@ def test_where_what_fits_is_of_no_use_the_target_is_said_that_would_do(compared:
     assert advice.protocol is None
     assert advice.reasons[0].startswith("nothing that fits learns more than always guessing the same does")
     (relaxed,) = advice.relax
-    assert relaxed.told(none.question.promises).startswith("relax the target on learner from 0.2 to ")
-    assert "then randomized-response learns more than guessing, " in relaxed.told(none.question.promises)
+    assert relaxed.text(none.question.promises).startswith("relax the target on learner from 0.2 to ")
+    assert "then randomized-response learns more than guessing, " in relaxed.text(none.question.promises)
     assert set(relaxed.to) == {"learner"}  # a user sees nothing there either
     again = compared("relaxed", **how, target={"epsilon": relaxed.to["learner"]}, constraints=["user<=0"])
     assert again.recommendation.protocol == "randomized-response"
