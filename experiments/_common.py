@@ -2,7 +2,7 @@
 
 A script has one ``EXPERIMENT``, at module level, and ends with ``sys.exit(main(EXPERIMENT))``.  ``main`` writes
 ``NAME.csv`` and ``NAME_part.csv`` for its tables, SVG and PNG for its plots, and ``NAME.json`` with its claims; then
-it compares the tables with ``expected/``.
+it compares the tables with ``expected/``, those of a quick run with ``expected/quick/``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import csv
 import io
 import json
+import os
 import sys
 import time
 from argparse import ArgumentParser
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from experiments import _expected, _made_by, _needs, _plots
+from experiments._expected import Held
 from p2p_sim.core.errors import InputError, RunLostError
 from p2p_sim.report import output_files
 
@@ -97,6 +99,12 @@ class Experiment:
     """Columns that identify a row of the main table."""
     values: Mapping[str, str | float] = field(default_factory=dict)
     """Columns held to ``expected/NAME.csv``: to the column of their standard error, or to an absolute tolerance."""
+    parts: Mapping[str, Held] = field(default_factory=dict)
+    """The same of other tables, by part, held to ``expected/NAME_part.csv``."""
+
+    def held(self) -> dict[str, Held]:
+        """Return what is held to earlier values, by part."""
+        return ({"": Held(self.keys, self.values)} if self.values else {}) | dict(self.parts)
 
 
 def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
@@ -124,10 +132,10 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(experiment: Experiment, options: Options, place: Path) -> int:
-    start = time.monotonic()
+    start, worked = time.monotonic(), _processor_seconds()
     missing = _needs.missing(experiment.needs)
     outcome = None if missing else experiment.run(options)
-    drifted: list[str] = []
+    moved: list[str] = []
     if outcome is not None:
         if not outcome.claims:
             raise InputError(
@@ -137,47 +145,53 @@ def _run(experiment: Experiment, options: Options, place: Path) -> int:
             write_csv(options.out / f"{_file(experiment, part)}.csv", rows)
         for part, plot in outcome.plots.items():
             _plots.save(plot, options.out / _file(experiment, part))
-        drifted = _drifted(experiment, options, outcome)
-    _write_json(place, _told(experiment, options, outcome, missing, drifted, time.monotonic() - start))
-    _say(experiment, outcome, missing, drifted)
-    return DRIFTED if drifted else 0
+        moved = drifted(experiment, options, outcome)
+    took = {"seconds": time.monotonic() - start, "processor_seconds": _processor_seconds() - worked}
+    _write_json(place, _told(experiment, options, outcome, missing, moved, took))
+    _say(experiment, outcome, missing, moved)
+    return DRIFTED if moved else 0
 
 
-def _drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[str]:
-    expected = _expected.FOLDER / f"{experiment.name}.csv"
-    if not experiment.values or not expected.exists():
-        return []
-    whole = not options.quick and options.seeds is None
-    return _expected.drifted(
-        outcome.tables[""], read_csv(expected), experiment.keys, experiment.values, whole=whole
-    )
+def drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[str]:
+    """Say which values of a run left their tolerance of earlier ones."""
+    said = []
+    for part, held in experiment.held().items():
+        file = _expected.file(_file(experiment, part), quick=options.quick)
+        if file.exists():
+            said += _expected.drifted(outcome.tables[part], read_csv(file), held, whole=options.seeds is None)
+    return said
 
 
 def _told(
-    experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, drifted: list[str],
-    seconds: float,
+    experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, moved: list[str],
+    took: Mapping[str, float],
 ) -> dict[str, Any]:  # fmt: skip
     """Return what NAME.json says."""
     return {
         "name": experiment.name,
         "quick": options.quick,
         "seeds": options.seeds,
-        "seconds": round(seconds, 1),
+        **{name: round(seconds, 1) for name, seconds in took.items()},
         "skipped": missing,
-        "drifted": drifted,
+        "drifted": moved,
         "claims": [asdict(claim) for claim in outcome.claims] if outcome else [],
         "plots": [_file(experiment, part) for part in outcome.plots] if outcome else [],
         "code": _made_by.code(experiment.name),
     }
 
 
-def _say(experiment: Experiment, outcome: Outcome | None, missing: str, drifted: list[str]) -> None:
+def _processor_seconds() -> float:
+    """Return the seconds of all processors that this process and those it has ended have taken."""
+    return sum(os.times()[:4])
+
+
+def _say(experiment: Experiment, outcome: Outcome | None, missing: str, moved: list[str]) -> None:
     if outcome is None:
         print(f"{experiment.name}: skipped: {missing}", file=sys.stderr)
         return
     for claim in outcome.claims:
         print(f"{claim.verdict}: {claim.where}: {claim.says}\n    {claim.found}\n    {claim.why}")
-    for each in drifted:
+    for each in moved:
         print(f"{experiment.name}: {each}", file=sys.stderr)
 
 

@@ -1,9 +1,10 @@
-"""Tables held to our own earlier values, in ``expected/``."""
+"""Tables held to our own earlier values: those of full runs in ``expected/``, of quick ones in ``expected/quick/``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,39 @@ ERRORS = 4.0
 the tolerance is for what is drawn otherwise on purpose."""
 
 SIZES = ("n", "users", "test_n", "d", "clusters")
-"""Columns of how much a row is of: a quick run's rows are of less, and are no earlier values' rows."""
+"""Columns of how much a row is of: a row of less is another one, and not held to it."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What of a table is held to earlier values.
+
+    ``keys``: columns that identify a row.  ``values``: a column to the column of its standard error, or to an absolute
+    tolerance.
+    """
+
+    keys: tuple[str, ...]
+    values: Mapping[str, str | float]
+
+
+def file(table: str, *, quick: bool) -> Path:
+    """Return where the earlier values of a table are."""
+    return (FOLDER / "quick" if quick else FOLDER) / f"{table}.csv"
 
 
 def drifted(
     found: Sequence[Mapping[str, Any]],
     expected: Sequence[Mapping[str, str]],
-    keys: Sequence[str],
-    values: Mapping[str, str | float],
+    held: Held,
     *,
     whole: bool,
 ) -> list[str]:
     """Say which values left their tolerance: what was found, what was expected, and by how much it may differ.
 
-    Rows are held to those with the same ``keys`` and of the same sizes.  ``values``: column to the column of its
-    standard error, or to an absolute tolerance.  ``whole``: every expected row must have been found.  Raises InputError
-    if keys are ambiguous.
+    Rows are held to those with the same keys and of the same sizes.  ``whole``: every expected row must have been
+    found.  Raises InputError if keys are ambiguous.
     """
+    keys = held.keys
     here = {_key(row, keys): row for row in found}
     if len(here) != len(found):
         raise InputError(f"the keys {', '.join(keys)} do not tell rows apart: name more columns")
@@ -40,7 +57,7 @@ def drifted(
     for row in expected:
         key = _key(row, keys)
         if key in here and _key(here[key], told) == _key(row, told):
-            said += [_moved(key, name, here[key], row, by) for name, by in values.items()]
+            said += [_moved(key, name, here[key], row, by) for name, by in held.values.items()]
         elif whole:
             said.append(f"{', '.join(key)}: expected, and not found")
     return [each for each in said if each]

@@ -14,6 +14,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
+TOOK = ("seconds", "processor_seconds")
 _MARK = "\nEXPERIMENT = "
 
 HEAD = """# Gallery: the papers' figures and tables, run again
@@ -66,7 +67,7 @@ class Published:
             (self.pictures() / f"{old}.svg").unlink(missing_ok=True)
         for plot in found["plots"]:
             output_files.write(self.pictures() / f"{plot}.svg", (out / f"{plot}.svg").read_bytes())
-        kept = {key: found[key] for key in ("name", "quick", "seconds", "claims", "plots")}
+        kept = {key: found[key] for key in ("name", "quick", *TOOK, "claims", "plots") if key in found}
         output_files.write(
             self.results / f"{name}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
         )
@@ -141,7 +142,12 @@ def _section(experiment: Experiment, text: str, result: Mapping[str, Any] | None
 def _ran(result: Mapping[str, Any] | None) -> str:
     if result is None:
         return "none has been made yet"
-    return f"this is a {'quick' if result['quick'] else 'full'} one, of {result['seconds']:.0f} seconds"
+    worked = (
+        f" ({result['processor_seconds']:.0f} of processor time)" if "processor_seconds" in result else ""
+    )
+    return (
+        f"this is a {'quick' if result['quick'] else 'full'} one, of {result['seconds']:.0f} seconds{worked}"
+    )
 
 
 def _cell(text: str) -> str:

@@ -83,10 +83,10 @@ class People:
 def people(options: Options, originals: Path | None) -> list[People]:
     """Return the losses of people in the originals if there is a folder of them, else in the stand-ins.
 
-    Shares of labels among neighbours are kept in ``options.out`` for all experiments that need them.  Raises InputError
-    for a folder without any of the originals.
+    Shares of labels among neighbours are kept in ``options.out`` for all experiments that need them, and dropped by
+    ``pitfalls_figure1 --fresh``.  Raises InputError for a folder without any of the originals.
     """
-    kept = Kept(options.out / "neighbours.csv", "data sets")
+    kept = Kept(options.out / "pitfalls_figure1_neighbours.csv", "data sets")
     if originals is not None:
         return list(_originals(kept, originals))
     return [_stand_in(kept, each) for each in (QUICK if options.quick else STAND_INS)]

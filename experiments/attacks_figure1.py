@@ -273,7 +273,8 @@ def _few(rows: Sequence[Row]) -> list[Claim]:
             f"{1 / (1 + math.exp(-low)):.3f}",
             decided(least >= HIGH),
             f"high: at least {HIGH:g}, as a coin has a half; the paper does not say how high, and prints no numbers. "
-            "A model that can tell 100 users apart by 100 features says what was reported",
+            "A model with as many features as users repeats their reports, which are true little more often than a "
+            "coin",
         ),
         Claim(
             PAPER,
@@ -368,7 +369,7 @@ def _tight(rows: Sequence[Row]) -> Claim:
         f"largest gap at the ends: {_listed(gaps)}",
         decided(gaps[100] <= TIGHT < gaps[2], decided(gaps[100] < gaps[2] / 2, shape=True)),
         f"tight: within {TIGHT:g}; in shape: less than half of the gap of m = 2.  At a small epsilon the model is "
-        "worse than L-EAU; what L-EAU takes of the largest utility no attack can gain, which the sharper bound counts",
+        "worse than L-EAU; no attack can gain what L-EAU has already, which the sharper bound takes into account",
     )
 
 

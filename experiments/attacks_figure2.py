@@ -102,17 +102,17 @@ def examples(rows: int, tested: int) -> Examples:
     """Return rows drawn from the data set's training part, and from its test part."""
     data = datasets.load(DATA)
     assert data.test is not None
-    x, categorical = coded(data.x, data.features)
     y = np.asarray(data.y, np.int64)
     parts = [np.flatnonzero(~data.test), np.flatnonzero(data.test)]
     train, test = (
         part[order(words(0, stream(ROLE, f"rows {number}", 0), 0, len(part)))][:wanted]
         for number, (part, wanted) in enumerate(zip(parts, (rows, tested), strict=True))
     )
+    (x, categorical), (x_test, _) = (coded(data.x[rows], data.features) for rows in (train, test))
     shares = np.bincount(y[train], minlength=2) / len(train)
     with one_thread():
         cluster = kmeans(data.x[train], CLUSTERS, 0)
-    return Examples(x[train], y[train], x[test], y[test], categorical, shares, cluster)
+    return Examples(x, y[train], x_test, y[test], categorical, shares, cluster)
 
 
 def coded(x: Array, names: Sequence[str]) -> tuple[Array, Array]:
@@ -339,7 +339,7 @@ def _constant(rows: Sequence[Row], low: Sequence[Row], held: Row) -> Claim:
         f"no label-private method beats the constant predictor's log loss from epsilon = {LOW:g} down",
         f"constant {held['constant_log_loss']:.4f}, true labels {rows[0]['log_loss']:.4f}; below the constant: {names}",
         shown(len(better) == len(ours)),
-        f"{STAND_IN}, where labels follow from features more than clicks do; the EM method is not of the paper",
+        f"{STAND_IN}; features say more of an income than of a click; the EM method is not of the paper",
     )
 
 

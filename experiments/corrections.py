@@ -240,8 +240,8 @@ def _claim(found: Sequence[dict[str, Any]]) -> Claim:
         f"{low['unbiased']['accuracy']} for {low['as released']['accuracy']} (by the likelihood "
         f"{low['corrected']['accuracy']})",
         "not reproduced" if worse else "reproduced" if better == len(gaps) else "reproduced in shape",
-        "no bias in expectation is true; what it costs is variance, and it rewards scores without limit where a label "
-        "is a lie; other data than the paper's, regression by L-BFGS",
+        "that it has no bias in expectation is true; but its variance is large, and where a report is a lie it rewards "
+        "ever larger scores; other data than the paper's, regression by L-BFGS",
     )
 
 

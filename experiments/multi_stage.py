@@ -319,9 +319,9 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "reproduced" if gap <= NEAR else "not reproduced",
             f"almost: within {NEAR:.0%}; {_data(rows)}",
         ),
-        _two_stages(mine, "", "one likelihood weighs every report by what it says of her: where the prior is sure of "
-                    "one label, that is nothing"),
-        _two_stages(mine, AS_THEY_ARE, "reports are right more often under a prior"),
+        _two_stages(mine, "", "the likelihood takes from a report what it says of its user: where her prior leaves "
+                    "one label to report, that is nothing"),
+        _two_stages(mine, AS_THEY_ARE, "reports are true more often under a prior that is mostly right"),
     ]  # fmt: skip
 
 
@@ -367,7 +367,7 @@ def _two_stages(mine: Mapping[str, Row], how: str, why: str) -> Claim:
 
 def plot(rows: Sequence[Row]) -> Figure:
     """Draw test and attack accuracy of each method."""
-    figure, axes = _plots.panels(1, 1)
+    figure, axes = _plots.panels(1, 1, (7.0, 4.0))
     places = np.arange(len(rows))
     for offset, value, error, colour in (
         (-0.2, "accuracy", "standard_error", _plots.BLUE), (0.2, "attack", "attack_error", _plots.RED),
@@ -378,7 +378,7 @@ def plot(rows: Sequence[Row]) -> Figure:
         )  # fmt: skip
     axes[0][0].set_xticks(places, [row["method"].replace(", ", "\n") for row in rows], fontsize=6)
     axes[0][0].set(ylabel="accuracy (three standard errors)", ylim=(0, 1), title=_data(rows))
-    axes[0][0].legend()
+    axes[0][0].legend(loc="lower left")
     return figure
 
 
@@ -393,7 +393,7 @@ def run(options: Options) -> Outcome:
 
 EXPERIMENT = Experiment(
     "multi_stage", "LP-1ST and LP-2ST with a network on MNIST", f"{PAPER}, and Ghazi et al. 2021", "6 minutes", run,
-    needs=("torch", "mnist"), keys=("data", "method"), values={"accuracy": "standard_error"},
+    needs=("torch", "mnist"), keys=("data", "method"), values={"accuracy": "standard_error", "attack": "attack_error"},
 )  # fmt: skip
 
 if __name__ == "__main__":

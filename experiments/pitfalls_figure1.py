@@ -100,7 +100,7 @@ def _of_lemma1(rows: Sequence[dict[str, Any]]) -> list[Claim]:
             f"{WHERE} (a)", "kag14, flip 0.01, τ = 6: thresholds 0.1 and 0.9",
             f"Lemma 1 gives {low:.4f} and {high:.4f}; exactly they are {cross['low']:.4f} and {cross['high']:.4f}",
             "reproduced" if same else "not reproduced",
-            "Lemma 1 as printed, which is not the law: see the next two",
+            "by Lemma 1 as printed, which is wrong: see the next two statements",
         ),
         Claim(
             "Pitfalls 2021, Lemma 1",
@@ -162,8 +162,8 @@ def _of_data(rows: Sequence[dict[str, Any]]) -> list[Claim]:
                 f"J(6) = {at['J']:.4f}, at least {at['lower']:.4f} and at most {at['upper']:.4f}, of n = "
                 f"{at['n']:,} with k = {at['k']:,}",
                 verdict,
-                f"{data} is {at['about']}; how many people are nearly certain is a matter of the data, and the "
-                f"upper bound is wide where k is small",
+                f"{data} is {at['about']}; how many people's labels are nearly certain depends on the data, and "
+                f"the upper bound is wide where k is small",
             )
         )  # fmt: skip
     return claims

@@ -8,6 +8,9 @@ The paper has a convolutional network and a conditional GAN.  Here the model is 
 features (scikit-learn's Nystroem), and the generator a kernel density estimate for each digit, fitted to 10,000 images
 of the training part that are no users: public examples, so that its rows owe nothing to the users' labels.
 
+Bars, and ``_low`` and ``_high``, are 95 % intervals: Student's over the seeds, and at least that of a share of so many
+rows.  Verdicts ask that a whole interval is above or below.
+
 Two columns are beside what the paper shows.  ``attack_public_features``: the same where the attacker knows users' own
 features, as label privacy mostly assumes; then double response hides no more than its labels' noise.
 ``attack_by_report``: she takes the released label as it is.
@@ -19,8 +22,8 @@ import itertools
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +32,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._rows import Case, Kept
 from experiments.multi_stage import pooled
 from p2p_sim import Population, privacy
 from p2p_sim.learning.data import datasets
@@ -55,6 +59,8 @@ RESPONSE, DOUBLE = "randomized response", "double response"
 
 LOW_ATTACK, HIGH_TEST, HIGH_ATTACK = 0.65, 0.95, 0.9
 """Of the paper: double response's attack accuracy below, test accuracy above; what is high of randomized response."""
+INTERVAL = 0.95
+"""Probability of the intervals that verdicts are decided by."""
 REACHED_ATTACK, REACHED_TEST = 0.7, 0.93
 """The same with room for a simpler model: what counts as the figure's shape."""
 
@@ -65,7 +71,7 @@ class Size:
 
     users: int = 50_000
     kernels: int = 1_500
-    seeds: int = 1
+    seeds: int = 3
     lambdas: tuple[float, ...] = (0.01, 0.1, 0.2, 0.3, 0.35, 0.4)
 
 
@@ -125,8 +131,9 @@ def trained(x: Array, y: Array, kernels: int) -> Callable[[Array], Array]:
     return lambda rows: np.asarray(model.predict(kernel.transform(rows)).argmax(axis=1))
 
 
-def trial(mechanism: str, lam: float, size: Size, seed: int) -> Row:
+def trial(mechanism: str, lam: float, size: Size, seed: int) -> list[Row]:
     """Return the accuracies of one run."""
+    print(f"release_figure3: {mechanism}, lambda = {lam:g}, seed {seed}", file=sys.stderr, flush=True)
     people = images(size.users)
     users = Population.from_arrays(y=people.y.astype(np.uint8), x=people.x)
     found = p2p_sim.run(protocol_of(mechanism, lam), users, seed=seed, digest=False, progress=False)
@@ -138,41 +145,64 @@ def trial(mechanism: str, lam: float, size: Size, seed: int) -> Row:
         model = trained(shown, said, size.kernels)
         attack, public = model(shown), model(own)
         tested = model(people.x_test)
-    return {
-        "attack": (attack == truth).mean(),
-        "test": (tested == people.y_test).mean(),
-        "attack_public_features": (public == truth).mean(),
-        "attack_by_report": (said == truth).mean(),
+    right = {
+        "attack": attack == truth,
+        "test": tested == people.y_test,
+        "attack_public_features": public == truth,
+        "attack_by_report": said == truth,
     }
+    about = {"users": size.users, "mechanism": mechanism, "lambda": lam}
+    return [about | {name: float(each.mean()) for name, each in right.items()}]
 
 
-def measured(size: Size) -> list[Row]:
-    """Return a row for each mechanism and lambda: means over seeds, and the errors of the two that the paper shows."""
+def cases(size: Size) -> list[Case]:
+    """Return all runs as settings and what computes them."""
+    found: list[Case] = []
+    for mechanism, lam, seed in itertools.product((RESPONSE, DOUBLE), size.lambdas, range(size.seeds)):
+        settings = {
+            "users": size.users,
+            "kernels": size.kernels,
+            "mechanism": mechanism,
+            "lambda": lam,
+            "seed": seed,
+        }
+        found.append((settings, partial(trial, mechanism, lam, replace(size, seeds=1), seed)))
+    return found
+
+
+def means(runs: Sequence[Row], size: Size) -> list[Row]:
+    """Return a row for each mechanism and lambda: means over seeds, and intervals of the two that the paper shows."""
     rows = []
-    for mechanism in (RESPONSE, DOUBLE):
-        for lam in size.lambdas:
-            print(f"release_figure3: {mechanism}, lambda = {lam:g}", file=sys.stderr, flush=True)
-            each = [trial(mechanism, lam, size, seed) for seed in range(size.seeds)]
-            rows.append(
-                {"users": size.users, "mechanism": mechanism, "lambda": lam}
-                | _mean(each, size)
-                | promised(mechanism, lam)
-            )
+    for mechanism, lam in itertools.product((RESPONSE, DOUBLE), size.lambdas):
+        mine = [run for run in runs if (run["mechanism"], run["lambda"]) == (mechanism, lam)]
+        about = {"users": size.users, "mechanism": mechanism, "lambda": lam, "seeds": len(mine)}
+        rows.append(about | _mean(mine, size) | promised(mechanism, lam))
     return rows
 
 
 def _mean(each: Sequence[Row], size: Size) -> Row:
-    """Return means with standard errors: binomial ones at least, as a single seed tells none."""
+    """Return means, and of attack and test standard errors and intervals: binomial ones at least."""
     found: Row = {}
     counts = {"attack": size.users, "test": len(images(size.users).y_test)}
-    for name in each[0]:
+    for name in ("attack", "test", "attack_public_features", "attack_by_report"):
         values = [float(row[name]) for row in each]
         found[name] = mean = statistics.mean(values)
         if name in counts:
-            chance = (mean * (1 - mean) / counts[name]) ** 0.5
-            seeds = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
-            found[f"{name}_se"] = max(chance, seeds)
+            error, reach = _spread(values, counts[name])
+            found |= {f"{name}_se": error, f"{name}_low": mean - reach, f"{name}_high": mean + reach}
     return found
+
+
+def _spread(values: Sequence[float], rows: int) -> tuple[float, float]:
+    """Return the standard error of a mean share, and how far its interval reaches; one seed tells no spread."""
+    from scipy.stats import norm, t
+
+    mean, count, side = statistics.mean(values), len(values), (1 + INTERVAL) / 2
+    chance = (mean * (1 - mean) / rows) ** 0.5
+    if count == 1:
+        return chance, float(norm.ppf(side)) * chance
+    error = statistics.stdev(values) / count**0.5
+    return max(chance, error), max(float(norm.ppf(side)) * chance, float(t.ppf(side, count - 1)) * error)
 
 
 def promised(mechanism: str, lam: float) -> Row:
@@ -194,34 +224,39 @@ MODEL = (
 
 
 def _high(response: Sequence[Row]) -> Claim:
-    least = min(response, key=lambda row: row["attack"])
+    least = min(response, key=lambda row: row["attack_low"])
     return Claim(
         PAPER,
         "label inference accuracy of randomized response is high for all lambda",
-        f"from {max(row['attack'] for row in response):.1%} to {least['attack']:.1%} (lambda = {least['lambda']:g})",
-        "reproduced" if least["attack"] > HIGH_ATTACK else "not reproduced",
+        f"from {max(row['attack'] for row in response):.1%} to {least['attack']:.1%} (lambda = {least['lambda']:g}, "
+        f"{INTERVAL:.0%} interval from {least['attack_low']:.1%})",
+        "reproduced" if least["attack_low"] > HIGH_ATTACK else "not reproduced",
         f"high: above {HIGH_ATTACK:.0%}; {MODEL}",
     )
 
 
 def _low(double: Sequence[Row]) -> Claim:
     def reached(attack: float, test: float) -> list[Row]:
-        return [row for row in double if row["attack"] < attack and row["test"] > test]
+        return [row for row in double if row["attack_high"] < attack and row["test_low"] > test]
 
     verdict: Verdict = "reproduced" if reached(LOW_ATTACK, HIGH_TEST) else "reproduced in shape"
     if not reached(REACHED_ATTACK, REACHED_TEST):
         verdict = "not reproduced"
-    listed = ", ".join(f"{row['lambda']:g}: {row['attack']:.1%} and {row['test']:.1%}" for row in double)
-    last, error = double[-1], 2 * max(row["test_se"] for row in double)
+    listed = "; ".join(
+        f"{row['lambda']:g}: {row['attack']:.1%} ({row['attack_low']:.1%} to {row['attack_high']:.1%}) and "
+        f"{row['test']:.1%} ({row['test_low']:.1%} to {row['test_high']:.1%})"
+        for row in double
+    )
+    last = double[-1]
     return Claim(
         PAPER,
         f"label inference accuracy of double response falls below {LOW_ATTACK:.0%} where test accuracy is above "
         f"{HIGH_TEST:.0%}",
-        f"label inference and test accuracy by lambda: {listed} (two standard errors of test accuracy are at "
-        f"most {error:.1%}); at {last['lambda']:g} whoever takes the released "
-        f"label as it is tells {last['attack_by_report']:.1%}",
+        f"label inference and test accuracy by lambda, with {INTERVAL:.0%} intervals: {listed}; at "
+        f"{last['lambda']:g} whoever takes the released label as it is tells {last['attack_by_report']:.1%}",
         verdict,
-        f"in shape: below {REACHED_ATTACK:.0%} and above {REACHED_TEST:.0%}; {MODEL}",
+        f"reproduced: whole intervals are beyond both; in shape: beyond {REACHED_ATTACK:.0%} and {REACHED_TEST:.0%}; "
+        f"{MODEL}",
     )
 
 
@@ -238,8 +273,8 @@ def _falls(response: Sequence[Row], double: Sequence[Row]) -> Claim:
         f"test accuracy is at most {lost:.1%} below that of randomized response; label inference accuracy is "
         f"(1 - lambda (1 - 1/k)) times test accuracy within {by_chance:.1%}",
         "reproduced" if min(steps) > 0 and sum(steps) > 0.2 > 0.05 > lost else "not reproduced",
-        "steeply: by 20 points or more, over all lambdas; little: below 5 points.  As often as features are made up "
-        "the model can only guess their user's label",
+        "steeply: by 20 points or more, over all lambdas; little: below 5 points.  Of made-up features the model says "
+        "the label that they were made for, which is their user's by chance alone",
     )
 
 
@@ -267,12 +302,14 @@ def plot(rows: Sequence[Row]) -> Figure:
         line = [row for row in rows if row["mechanism"] == name]
         x = [row["lambda"] for row in line]
         for axis, column in zip(axes[0], ("attack", "test"), strict=True):
-            errors = [3 * row[f"{column}_se"] for row in line]
+            errors = [row[column] - row[f"{column}_low"] for row in line]
             axis.errorbar(
                 x, [row[column] for row in line], errors, color=colour, marker=marker, capsize=2, label=name
             )
         axes[0][0].plot(x, [row["attack_public_features"] for row in line], color=colour, linestyle=":")
-    axes[0][0].set(ylabel="label inference accuracy (dotted: own features known)", xlabel="λ")
+    axes[0][0].set(
+        ylabel="label inference accuracy", xlabel="λ", title="dotted: users' own features are known"
+    )
     axes[0][1].set(ylabel="test accuracy", xlabel="λ")
     axes[0][0].legend()
     return figure
@@ -282,8 +319,8 @@ def run(options: Options) -> Outcome:
     """Compute the figure."""
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
-        size = Size(size.users, size.kernels, options.seeds, size.lambdas)
-    rows = measured(size)
+        size = replace(size, seeds=options.seeds)
+    rows = means(Kept(options.out / "release_figure3.csv", "runs").take(cases(size)), size)
     return Outcome({"": rows}, claims(rows), {"": lambda: plot(rows)})
 
 
@@ -291,7 +328,7 @@ EXPERIMENT = Experiment(
     "release_figure3",
     "Label inference and test accuracy of randomized response and double response on MNIST",
     PAPER,
-    "3 minutes",
+    "10 minutes",
     run,
     needs=("mnist",),
     keys=("users", "mechanism", "lambda"),

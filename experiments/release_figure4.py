@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from experiments import _plots, release_figure3
 from experiments._common import Claim, Experiment, Options, Outcome, main
+from experiments._expected import Held
 from experiments.release_figure3 import DIGITS, Images, images, table
 from p2p_sim.core.random_words import own_words, stream, uniform
 from p2p_sim.leakage import renyi
@@ -288,6 +289,7 @@ EXPERIMENT = Experiment(
     needs=("mnist",),
     keys=("users", "order", "lambda"),
     values={"divergence": 0.05, "epsilon_label_alone": 1e-9},
+    parts={"finite": Held(("order", "lambda"), {"divergence": 1e-3, "epsilon_exact": 1e-3})},
 )
 
 if __name__ == "__main__":

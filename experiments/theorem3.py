@@ -23,6 +23,7 @@ from experiments import _theorem3_beyond as beyond
 from experiments import _theorem3_figures as figures
 from experiments import _theorem3_utility as utility
 from experiments._common import Claim, Experiment, Options, Outcome, main
+from experiments._expected import Held
 from experiments._rows import ONE_LABEL, Case, Kept
 from p2p_sim import backends, privacy
 from protocols import PeerToPeer
@@ -167,9 +168,9 @@ def _of_bounds(rows: Sequence[Row]) -> Iterator[Claim]:
     yield Claim(
         WHERE, "with the alpha it asks for, the learner has at most epsilon = theta + ... at delta = 1/s^2",
         f"holds at {len(asked)} settings, exactly and in audits ({len(violated)} of {len(rows)} contradict a law); "
-        f"promised is {min(gap):.0f} to {max(gap):.0f} times what is true",
+        f"the promised epsilon is {min(gap):.0f} to {max(gap):.0f} times the exact one",
         "reproduced" if kept else "not reproduced",
-        "the learner alone, the constants of the proof; other views are in the table of utility",
+        "of the learner's view, with the constants of the proof; the table of utility has other views",
     )  # fmt: skip
     exact = {(row["theta"], row["cluster_size"]): row for row in rows if row["rule"] == "exact"}
     less = [float(row["alpha"]) / float(exact[row["theta"], row["cluster_size"]]["alpha"]) for row in asked]
@@ -177,7 +178,7 @@ def _of_bounds(rows: Sequence[Row]) -> Iterator[Claim]:
         WHERE, "the promise takes alpha = 4 sqrt(2) ln s / sqrt(theta s)",
         f"the least alpha that keeps the same promise is {min(less):.0f} to {max(less):.0f} times smaller",
         "not reproduced" if min(less) > 2 else "reproduced",
-        "the proof bounds two terms apart that cancel; the theorem is right, and far from sharp",
+        "the proof bounds two terms one by one that cancel; the theorem is right, and far from sharp",
     )  # fmt: skip
 
 
@@ -194,7 +195,7 @@ def _of_utility(rows: Sequence[Row]) -> Iterator[Claim]:
         gap = float(exact["accuracy"]) - float(third["accuracy"])
         error = sum(float(row["standard_error"] or 0) ** 2 for row in (third, exact)) ** 0.5
         yield Claim(
-            "Clustering 2022, Theorem 4", f"alpha costs accuracy, {name}",
+            "Clustering 2022, Theorem 4", f"alpha costs accuracy; here {name}",
             f"{third['accuracy']} at Theorem 3's alpha ({third['alpha']}), {exact['accuracy']} at the exact one "
             f"({exact['alpha']}), {alone['accuracy']} by randomized response at the same epsilon",
             "reproduced" if gap > 2 * error else "not reproduced",
@@ -205,14 +206,16 @@ def _of_utility(rows: Sequence[Row]) -> Iterator[Claim]:
 def _of_further(rows: Sequence[Row]) -> Iterator[Claim]:
     """Yield what follows from the theorem beyond it, beside what the accountant finds."""
     for what, says, why in (
-        ("runs", "T runs cost at most T epsilon at T delta", "losses are composed, not epsilons added"),
+        ("runs", "T runs cost at most T epsilon at T delta", "exact losses are composed, where T epsilon adds bounds"),
         ("then", "another mechanism on the same labels adds at most what it promises by itself",
          "different mechanisms compose by their losses too, whatever their order, and the later may be chosen by what "
          "the earlier showed"),
         ("composition", "whatever labels the others have, the promise holds: at every composition of a cluster",
-         "the accountant searches all compositions for the worst, and none of those shown is worse"),
-        ("labels changed together", "m labels cost at most m epsilon", "an upper bound, a chain of neighbours"),
-        ("label values", "the theorem is of bits; its promise also holds with more label values",
+         "shown by the share of the others who have label 1; the accountant searches all compositions for the worst, "
+         "and none of those shown is worse"),
+        ("labels changed together", "m labels cost at most m epsilon",
+         "both are upper bounds, by a chain of neighbours that differ in one label each"),
+        ("label values", "the theorem is of bits; its promise also holds with k label values",
          "the same chance alpha to lie, divided among the other values"),
         ("graph", "the theorem draws peers of the whole cluster; its promise also holds among neighbours",
          "at the theorem's alpha a user's own lie keeps the promise by itself; at alpha = 0.1 few neighbours hide "
@@ -224,17 +227,27 @@ def _of_further(rows: Sequence[Row]) -> Iterator[Claim]:
         asked = [row for row in here if row["theorem3"]]
         kept = all(float(row["epsilon"]) <= float(row["theorem3"]) for row in asked)
         kept &= what != "composition" or _worst_is_worst(here)
-        told = "; ".join(
-            f"{row['value']} at alpha = {row['alpha']}: {row['epsilon']} (own label alone {row['local']}"
-            f"{', theorem ' + row['theorem3'] if row['theorem3'] else ''})"
-            for row in here
-        )
+        told = "; ".join(_at(alpha, here) for alpha in dict.fromkeys(row["alpha"] for row in here))
         yield Claim(
-            f"{WHERE}, beyond it", says, told,
+            f"{WHERE}, beyond it", says, f"epsilon (in brackets by a user's own lie alone; by the theorem) {told}",
             ("reproduced" if kept else "not reproduced") if asked else "not comparable",
             why if asked else f"{why}; of an alpha below its own, as here, the theorem says nothing",
         )  # fmt: skip
     yield from _of_sums([row for row in rows if row["summed"]])
+
+
+SYMBOLS = {"runs": "T = ", "labels changed together": "m = ", "label values": "k = "}
+
+
+def _at(alpha: str, rows: Sequence[Row]) -> str:
+    """Return what is found at one alpha, row by row."""
+    told = []
+    for row in rows:
+        if row["alpha"] == alpha:
+            name = f"{SYMBOLS.get(row['what'], '')}{row['value']}"
+            beside = f"{float(row['local']):.3g}; {row['theorem3'] or 'nothing'}"
+            told.append(f"{name}: {float(row['epsilon']):.3g} ({beside})")
+    return f"at alpha = {alpha}: {', '.join(told)}"
 
 
 def _worst_is_worst(rows: Sequence[Row]) -> bool:
@@ -249,10 +262,13 @@ def _of_sums(rows: Sequence[Row]) -> Iterator[Claim]:
     if not several:
         return
     shares = {float(row["epsilon"]) / float(row["summed"]): row for row in several}
-    least, most = (f"{share:.1%} ({shares[share]['value']})" for share in (min(shares), max(shares)))
+    least, most = (
+        f"{share:.1%} ({row['value']}{' runs' if row['what'] == 'runs' else ''})"
+        for share, row in (min(shares.items()), max(shares.items()))
+    )
     yield Claim(
         f"{WHERE}, beyond it", "basic composition holds: exact epsilons and deltas of runs add up",
-        f"composed by their losses, {len(several)} compositions cost {least} to {most} of that sum",
+        f"composed by their losses they cost from {least} to {most} of that sum, of {len(several)} compositions",
         "reproduced" if max(shares) <= 1 else "not reproduced",
         "many small runs cost far less than their sum; beside one large epsilon a small one costs almost all of itself",
     )  # fmt: skip
@@ -269,6 +285,10 @@ def tell(what: str) -> None:
 EXPERIMENT = Experiment(
     "theorem3", "Theorem 3: promised, exact and measured", WHERE, "10 minutes", run,
     needs=("adult", "mnist"), keys=("rule", "theta", "cluster_size"), values={"alpha": 1e-6, "exact": 1e-4},
+    parts={
+        "utility": Held(("data", "clusters", "method"), {"accuracy": "standard_error", "alpha": 1e-6}),
+        "beyond": Held(("what", "rule", "value"), {"epsilon": 1e-4, "delta": 1e-6, "local": 1e-3}),
+    },
 )  # fmt: skip
 
 if __name__ == "__main__":

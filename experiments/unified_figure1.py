@@ -58,7 +58,7 @@ def releases(quick: bool) -> list[Release]:
 
 def run(options: Options) -> Outcome:
     """Try everything on each data set."""
-    kept = Kept(options.out / "unified.csv", "runs")
+    kept = Kept(options.out / "unified_figure1.csv", "runs")
     sizes = {"census-income": (2048, 3000)} if options.quick else USERS
     seeds = options.seeds or (2 if options.quick else SEEDS)
     runs = [

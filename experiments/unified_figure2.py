@@ -37,7 +37,7 @@ def releases(quick: bool) -> list[Release]:
 
 def run(options: Options) -> Outcome:
     """Try all noises and sizes."""
-    kept = Kept(options.out / "unified_laplace.csv", "runs")
+    kept = Kept(options.out / "unified_figure2.csv", "runs")
     users, tests = (2048, 3000) if options.quick else USERS[DATA]
     seeds = options.seeds or (2 if options.quick else SEEDS)
     runs = _proportions.rows_of(kept, releases(options.quick), DATA, users, tests, seeds)
@@ -119,7 +119,7 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 EXPERIMENT = Experiment(
     "unified_figure2", "AUC of proportions with Laplace noise, over ε and bag size", WHERE,
-    "about 4 minutes (estimated)", run,
+    "about 5 minutes (estimated)", run,
     needs=("census-income",), keys=_proportions.KEYS, values={"auc": "auc_se", "advantage": "advantage_se"},
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The runs and sweeps that are kept in a folder: which there are, what each is, and which files are theirs."""
+"""The runs, sweeps and comparisons that are kept in a folder: what each is, and which files are theirs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from datetime import datetime
 from pathlib import Path
 
 from p2p_sim.cli.run_folders import LATEST, RUNS
+from p2p_sim.comparison.folder import COMPARISONS, told_of
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import check_usable
-from p2p_sim.rundir import run_directory, run_json, sweep_files, under_way
+from p2p_sim.rundir import comparison_files, run_directory, run_json, sweep_files, under_way
 from p2p_sim.sweep import folder as sweep_folder
 from p2p_sim.sweep.sweeping import SWEEPS
 
-RUN, SWEEP = "run", "sweep"
+RUN, SWEEP, COMPARISON = "run", "sweep", "comparison"
 _REPORT = "report.html"
 _BEING_WRITTEN = ".p2p-sim-"  # left by a command that was killed
 
 
 @dataclass(frozen=True)
 class KeptFolder:
-    """A run, or a sweep.  ``state``: whether it is whole, goes on, was cut off, or is damaged; ``what``: of what."""
+    """A run, a sweep or a comparison.
+
+    ``state``: whether it is whole, goes on, was cut off, or is damaged; ``what``: of what.
+    """
 
     path: Path
     kind: str
@@ -44,12 +48,25 @@ class KeptFolder:
     @property
     def strangers(self) -> list[str]:
         """Names of what lies in the folder and is none of its own files."""
-        of_a_run = (*run_directory.OWN_FILES, *run_directory.OWN_FOLDERS, _REPORT, under_way.ASKED)
-        own = sweep_files.FILES if self.kind == SWEEP else of_a_run
-        return sorted(
-            file.name for file in self.path.iterdir()
-            if file.name not in own and not file.name.startswith(_BEING_WRITTEN)
-        )  # fmt: skip
+        if self.kind == SWEEP:
+            return _strangers(self.path, sweep_files.FILES)
+        if self.kind == RUN:
+            own = (*run_directory.OWN_FILES, *run_directory.OWN_FOLDERS, _REPORT, under_way.ASKED)
+            return _strangers(self.path, own)
+        found = _strangers(self.path, (*comparison_files.FOLDERS, *comparison_files.FILES))
+        for name in comparison_files.FOLDERS:
+            found += [f"{name}/{each}" for each in _strangers(self.path / name, sweep_files.FILES)]
+        return found
+
+
+def _strangers(path: Path, own: Iterable[str]) -> list[str]:
+    """Return names of what lies in a folder beside what is its own; of no folder, none."""
+    if not path.is_dir():
+        return []
+    return sorted(
+        file.name for file in path.iterdir()
+        if file.name not in own and not file.name.startswith(_BEING_WRITTEN)
+    )  # fmt: skip
 
 
 def _statuses(files: Iterable[Path]) -> Iterator[os.stat_result]:
@@ -60,7 +77,7 @@ def _statuses(files: Iterable[Path]) -> Iterator[os.stat_result]:
 
 
 def of(path: Path) -> KeptFolder | None:
-    """Return the run or the sweep that a folder is; None for any other, and for links.
+    """Return the run, the sweep or the comparison that a folder is; None for any other, and for links.
 
     Raises PermissionError for a folder that this user must not look into, and InputError for an impossible path.
     """
@@ -68,27 +85,37 @@ def of(path: Path) -> KeptFolder | None:
     if path.is_symlink() or not path.is_dir():
         return None
     os.scandir(path).close()
+    kind = _kind(path)
     try:
-        if os.path.lexists(path / sweep_files.SWEEP):
+        if kind == COMPARISON:
+            return _comparison(path)
+        if kind == SWEEP:
             return _sweep(path)
         if os.path.lexists(path / under_way.ASKED):
             return _run_under_way(path)
         if run_directory.is_run(path):
             return _run(path)
     except (InputError, OSError) as error:
-        kind = SWEEP if os.path.lexists(path / sweep_files.SWEEP) else RUN
         return KeptFolder(path, kind, "damaged", str(error))
     return None
 
 
+def _kind(path: Path) -> str:
+    if os.path.lexists(path / comparison_files.CALIBRATIONS / sweep_files.SWEEP):
+        return COMPARISON
+    return SWEEP if os.path.lexists(path / sweep_files.SWEEP) else RUN
+
+
 def inside(path: Path) -> Iterator[KeptFolder]:
-    """Yield what is kept in a folder, and in its folders ``runs`` and ``sweeps``; or the folder itself.
+    """Yield what is kept in a folder, and in its folders ``runs``, ``sweeps`` and ``comparisons``; or itself.
 
     Raises InputError if there is no such folder.
     """
     check_usable(path)
     if not path.is_dir():
-        raise InputError(f"{str(path)!r} is no folder: name one in which runs or sweeps are kept")
+        raise InputError(
+            f"{str(path)!r} is no folder: name one in which runs, sweeps or comparisons are kept"
+        )
     itself = of(path)
     if itself is not None:
         yield itself
@@ -97,7 +124,7 @@ def inside(path: Path) -> Iterator[KeptFolder]:
         found = _readable(place)
         if found is not None:
             yield found
-        elif place.name in (RUNS, SWEEPS) and place.is_dir() and not place.is_symlink():
+        elif place.name in (RUNS, SWEEPS, COMPARISONS) and place.is_dir() and not place.is_symlink():
             yield from (each for each in map(_readable, sorted(place.iterdir())) if each is not None)
 
 
@@ -144,3 +171,10 @@ def _sweep(path: Path) -> KeptFolder:
     source = f"{about['source']}, " if about.get("source") else ""
     more = f", {failed:,} failed" if failed else ""
     return KeptFolder(path, SWEEP, state, f"{source}{done:,} of {about['runs']:,} runs{more}")
+
+
+def _comparison(path: Path) -> KeptFolder:
+    found = told_of(path)
+    running = sweep_folder.is_running(path / comparison_files.CALIBRATIONS)
+    state = "running" if running else "complete" if found.whole else "incomplete"
+    return KeptFolder(path, COMPARISON, state, found.what)

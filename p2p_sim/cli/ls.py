@@ -20,7 +20,7 @@ _HEAD = ("path", "kind", "state", "what", "changed", "size")
 @app.command("ls", cls=OnceCommand, epilog="Example: p2p-sim ls runs")
 @dataclass(frozen=True)
 class LsCommand:
-    """List the runs and sweeps in a folder, and in its folders runs and sweeps."""
+    """List the runs, sweeps and comparisons in a folder, and in its folders of these names."""
 
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to look; default here.")] = "."
     json: Json = False
@@ -42,7 +42,9 @@ class LsCommand:
             sys.stdout.write(terminal.as_json(rows))
         else:
             sys.stdout.write(
-                _as_text(rows) if rows else f"no runs or sweeps in {terminal.visible(self.folder)}\n"
+                _as_text(rows)
+                if rows
+                else f"no runs, sweeps or comparisons in {terminal.visible(self.folder)}\n"
             )
         return 0
 

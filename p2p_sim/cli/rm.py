@@ -20,6 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import check_usable
 from p2p_sim.report import terminal
 from p2p_sim.rundir import under_way
+from p2p_sim.rundir.comparison_files import CALIBRATIONS
 
 if TYPE_CHECKING:
     from p2p_sim.cli.kept_folders import KeptFolder
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 @app.command("rm", cls=OnceCommand, epilog="Example: p2p-sim rm sweeps/alphas")
 @dataclass(frozen=True)
 class RmCommand:
-    """Remove a run or a sweep, after asking.  No other folder is removed, and none that holds other files, too."""
+    """Remove a run, a sweep or a comparison, after asking.  None is removed in whose folder other files lie, too."""
 
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The folder of a run or of a sweep.")]
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The folder of a run, a sweep or a comparison.")]
     yes: Annotated[bool, flag(EXECUTION, "Do not ask.", "--yes")] = False
 
     def execute(self, _command: Command) -> int:
@@ -52,16 +53,19 @@ def _checked(name: str) -> KeptFolder:
     from p2p_sim.sweep import folder
 
     if not name:  # an empty shell variable would be the folder that one stands in
-        raise InputError("PATH = '': name the folder of a run or of a sweep; p2p-sim ls lists them")
+        raise InputError(
+            "PATH = '': name the folder of a run, a sweep or a comparison; p2p-sim ls lists them"
+        )
     path = check_usable(Path(name))
     if path.is_symlink():
         raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
     found = kept_folders.of(path)
     if found is None:
-        what = "is no run and no sweep" if path.exists() else "is not there"
+        what = "is no run, no sweep and no comparison" if path.exists() else "is not there"
         raise InputError(f"{str(path)!r} {what}: p2p-sim rm removes these alone; p2p-sim ls lists them")
-    if found.kind == kept_folders.SWEEP and not folder.is_sweep(path):
-        raise InputError(f"{found.what}; p2p-sim rm removes whole sweeps alone")
+    swept = {kept_folders.SWEEP: path, kept_folders.COMPARISON: path / CALIBRATIONS}.get(found.kind)
+    if swept is not None and not folder.is_sweep(swept):
+        raise InputError(f"{found.what}; p2p-sim rm removes whole {found.kind}s alone")
     if os.path.ismount(path):
         raise InputError(f"{str(path)!r} is where a disk is mounted: it is not removed")
     if found.strangers:
@@ -108,6 +112,8 @@ def _held(place: Path, kind: str) -> AbstractContextManager[None]:
 
     if kind == kept_folders.SWEEP:
         return folder.locked(place)
+    if kind == kept_folders.COMPARISON:
+        return folder.locked(place / CALIBRATIONS, (place, kind))
     return _lock(place) if (place / under_way.ASKED).exists() else claimed(place, force=True)
 
 

@@ -114,7 +114,7 @@ def _leakage() -> ModuleType:
 
 
 def _ls() -> ModuleType:
-    """List the runs and sweeps in a folder, and in its folders runs and sweeps."""
+    """List the runs, sweeps and comparisons in a folder, and in its folders of these names."""
     from p2p_sim.cli import ls
 
     return ls
@@ -149,7 +149,7 @@ def _report() -> ModuleType:
 
 
 def _rm() -> ModuleType:
-    """Remove a run or a sweep, after asking.  No other folder is removed, and none that holds other files, too."""
+    """Remove a run, a sweep or a comparison, after asking.  None is removed in whose folder other files lie, too."""
     from p2p_sim.cli import rm
 
     return rm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,8 @@ class Calibrator:
         """Return what a calibration found, or why it failed.
 
         ``text``: ``run``, as of a sweep; ``vary``, None if nothing is to be found; ``promises``, each a view, how its
-        users behave and an epsilon, the target first; ``delta``; ``pilot``: whether a small run counts messages.
+        users behave and an epsilon, the target first; ``delta``; ``beside``: further views that are looked up, None:
+        all of the privacy table; ``pilot``: whether a small run counts messages.
         """
         asked = json.loads(text)
         with warnings.catch_warnings():
@@ -62,24 +63,22 @@ class Calibrator:
         if not catalogue.shipped(kind):
             quick(protocol)  # raises ProtocolError for one that depends on blocks
         people = self._people(run, protocol)
-        promises = []
-        for text, users, epsilon in asked["promises"]:
-            view = AskedView(text, users)
-            promises.append(fit_to_promises.RowPromise(view.key, view.row(kind), epsilon))
-        found = fit_to_promises.fitted(
-            kind, parameters_of(run), asked["vary"], promises, asked["delta"], people
+        promises, delta = _promises(kind, asked["promises"]), asked["delta"]
+        beside = None if asked["beside"] is None else _promises(kind, asked["beside"])
+        found = fit_to_promises.too_many_users(protocol, promises, delta, people) or fit_to_promises.fitted(
+            kind, parameters_of(run), asked["vary"], promises, delta, people, beside
         )
         return {"found": asdict(found), "messages": _messages(protocol, people) if asked["pilot"] else 0.0}
 
     def _people(self, run: Mapping[str, Any], protocol: Protocol) -> Population:
         """Return the users of a run; those of the last calibration where they are the same."""
-        told = [
+        settings = [
             run["settings"],
             user_clusters.matter(protocol),
             protocol.graph_over(),
             protocol.label_count(),
         ]
-        key = json.dumps([*told, examples_of(run, protocol)])
+        key = json.dumps([*settings, examples_of(run, protocol)])
         if key not in self._populations:
             data = self._read(run, protocol)
             while len(self._populations) >= _KEPT:
@@ -95,6 +94,12 @@ class Calibrator:
             self._examples = None
             self._key, self._examples = key, read(run, protocol)
         return self._examples
+
+
+def _promises(kind: type[Protocol], asked: Sequence[Any]) -> list[fit_to_promises.RowPromise]:
+    """Return promises as rows of the privacy table of a protocol; each asked for as in ``Calibrator.answer``."""
+    views = [(AskedView(text, users), epsilon) for text, users, epsilon in asked]
+    return [fit_to_promises.RowPromise(view.key, view.row(kind), epsilon) for view, epsilon in views]
 
 
 def _messages(protocol: Protocol, people: Population) -> float:

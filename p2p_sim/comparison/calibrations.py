@@ -14,7 +14,7 @@ from p2p_sim.catalogue import class_name
 from p2p_sim.comparison import calibration_worker
 from p2p_sim.comparison.candidates import Candidate
 from p2p_sim.comparison.fit_to_promises import Fitted
-from p2p_sim.comparison.promises import Promises
+from p2p_sim.comparison.promises import Promise, Promises
 from p2p_sim.comparison.question import Question
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.engine import Progress
@@ -24,9 +24,6 @@ from p2p_sim.rundir.run_directory import to_json
 from p2p_sim.sweep import folder
 from p2p_sim.sweep.processes import Processes, Workers
 from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
-
-FOLDER = "calibrations"
-"""Where they are kept, in the folder of a comparison."""
 
 _LIBRARIES = ("scipy", "scikit-learn")
 
@@ -54,9 +51,16 @@ class Job:
         }  # fmt: skip
         if own.vary is not None:
             run["promise"] = {"vary": own.vary, "between": [own.start], "view": "", "epsilon": 0.0}
-        promised = [[each.view.text, each.view.users, each.epsilon] for each in self.promises.every]
-        asked = {"run": run, "vary": own.vary, "promises": promised, "delta": self.promises.delta}
-        return json.dumps({**asked, "pilot": self.scale == 1}, sort_keys=True)
+        first = self.scale == 1
+        asked = {
+            "run": run, "vary": own.vary, "promises": _asked(self.promises.every), "delta": self.promises.delta,
+            "beside": None if first else _asked(question.promises.constraints), "pilot": first,
+        }  # fmt: skip
+        return json.dumps(asked, sort_keys=True)
+
+
+def _asked(promises: Sequence[Promise]) -> list[list[Any]]:
+    return [[each.view.text, each.view.users, each.epsilon] for each in promises]
 
 
 @dataclass(frozen=True)
@@ -95,31 +99,11 @@ def jobs(candidates: Sequence[Candidate], promises: Promises, scales: Sequence[f
     return found
 
 
-def check_place(place: Path) -> None:
-    """Check that a comparison can be kept in a folder, or is there; raises InputError.
-
-    Calibrations are the first thing that is written: a folder without them that holds anything is of something else.
-    """
-    try:
-        inside = sorted(entry.name for entry in place.iterdir())
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        raise InputError(f"--out {str(place)!r} is a file, or in one: give a folder") from None
-    except (OSError, ValueError) as error:  # too long, a null byte, or a folder that must not be read
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"--out {str(place)!r} is no usable path ({why}): give another folder") from error
-    if inside and FOLDER not in inside:
-        raise InputError(
-            f"--out {str(place)!r} holds something else, such as {inside[0]!r}: give a new or empty folder, or that of "
-            "the comparison that is to go on"
-        )
-
-
 def made(
     asked: Sequence[Job],
     question: Question,
     place: Path,
+    kept: folder.SweepFolder,
     *,
     content: str = "",
     workers: int | None,
@@ -129,29 +113,22 @@ def made(
 ) -> list[Calibrated]:
     """Make the calibrations that are not in the folder yet; return all, in order.
 
-    ``content``: the SHA-256 of the data; empty of synthetic users.
+    ``kept``: the folder of the comparison ``place``, held.  ``content``: the SHA-256 of the data; empty of synthetic
+    users.
     Raises InputError where the folder holds those of another question, of other data or of other code.
     """
     texts = [job.text(question) for job in asked]
     about = _about(asked, question, content)
-    with folder.held(place / FOLDER) as kept:
-        if kept.about is None:
-            kept.begin(about)
-        _check_same(kept.about or {}, about, place)
-        left = [index for index in range(len(asked)) if index not in kept.done]
-        if left:
-            wanted = min(len(left), workers or cores())
-            budget = None if until is None else TimeBudget(until, wanted)
-            with _hands(address, wanted, len(left)) as hands:
-                _make(
-                    left,
-                    texts,
-                    [job.candidate.name for job in asked],
-                    TimedWorkers(hands, budget),
-                    kept,
-                    tell,
-                )
-        answers = [kept.answer(index) if index in kept.again else None for index in range(len(asked))]
+    if kept.about is None:
+        kept.begin(about)
+    _check_same(kept.about or {}, about, place)
+    left = [index for index in range(len(asked)) if index not in kept.done]
+    if left:
+        wanted = min(len(left), workers or cores())
+        budget = None if until is None else TimeBudget(until, wanted)
+        with _hands(address, wanted, len(left)) as hands:
+            _make(left, texts, [job.candidate.name for job in asked], TimedWorkers(hands, budget), kept, tell)
+    answers = [kept.answer(index) if index in kept.again else None for index in range(len(asked))]
     return [_calibrated(job, answer) for job, answer in zip(asked, answers, strict=True)]
 
 

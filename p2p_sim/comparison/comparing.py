@@ -8,10 +8,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.comparison import calibrations, candidates, pareto_front, recommendation, runs, table
+from p2p_sim.comparison import calibrations, candidates, folder, pareto_front, recommendation, runs, table
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.question import People, Question, people_of
 from p2p_sim.comparison.result import Comparison
@@ -22,18 +23,14 @@ from p2p_sim.core.paths import path_of
 from p2p_sim.learning import data_split, data_warnings
 from p2p_sim.report import output_files
 from p2p_sim.report.delta import delta_warning
+from p2p_sim.rundir.comparison_files import PICTURE, REPORT, RUNS, TABLE, TABLE_CSV, WHOLE
 from p2p_sim.sweep import sweeping
 from p2p_sim.sweep.table import FAILED, LEFT_OUT
 
 if TYPE_CHECKING:
     from p2p_sim.learning.applicability import LabelKind
     from p2p_sim.learning.data.datasets import Dataset
-
-COMPARISONS = "comparisons"
-"""Where comparisons are kept, in the current folder, unless another place is given."""
-
-RUNS, PICTURE = "runs", "picture"
-TABLE, TABLE_CSV, WHOLE, REPORT = "table.parquet", "table.csv", "comparison.json", "report.html"
+    from p2p_sim.sweep.folder import SweepFolder
 
 SCALES = (0.5, 2.0, 0.25, 4.0)
 """By what the target's epsilon is multiplied for the picture, the nearest first."""
@@ -55,10 +52,6 @@ def made(
 ) -> Comparison:
     """Make a comparison; see ``p2p_sim.compare``.  ``budget``: seconds."""
     begin = time.monotonic()
-
-    def until(part: float) -> float | None:
-        return None if budget is None else begin + part * budget
-
     address = sweeping.where_made(workers, address)
     tell("looking at the data", 0, 0)
     people = people_of(question.people, question.range)
@@ -72,45 +65,72 @@ def made(
         promise.view.check([each.kind for each in found])
     place = _place(question, out)
     say(f"{place}: {len(found)} protocols, {len(question.seeds)} seeds")
-    jobs = calibrations.jobs(found, question.promises, SCALES if question.picture else ())
-    tell("calibrating protocols", 0, 0)
-    how: dict[str, Any] = {"workers": workers, "address": address}
-    content = "" if people.data is None else people.data.content()
-    calibrated = calibrations.made(
-        jobs, question, place, **how, content=content, until=until(_CALIBRATING), tell=tell
-    )
-    fit = [each for each in calibrated if each.fits and each.job.scale == 1]
-    runner = runs.Runner(question, people, **how, tell=tell)
-    with _warned_once():
-        last = _RUNNING if question.picture else _PICTURING
-        swept = runner.made(fit, question.seeds, runs.ATTACKED, place / RUNS, until(last))
-        pictured: list[tuple[Calibrated, table.Trials]] = []
-        if question.picture:
-            shown = {each.job.candidate.name for each, trials in swept if trials.made}
-            those = [each for each in calibrated if each.fits and each.job.scale != 1]
-            those = [each for each in those if each.job.candidate.name in shown]
-            pictured = runner.made(
-                those, question.seeds[: runs.PICTURED], 0, place / PICTURE, until(_PICTURING)
-            )
-    tell("writing the comparison", 0, 0)
-    remarks = [
-        *_remarks(question, people, found[0]),
-        *_cut_short(question, swept),
-        *_among_fewer(people, swept),
-    ]
-    result = _result(question, people, place, calibrated, others, swept, pictured, remarks)
-    _write(result)
+    work = _Work(question, people, place, workers, address, begin, budget, tell)
+    with folder.held(place) as kept:
+        calibrated = work.calibrated(found, kept)
+        fit = [each for each in calibrated if each.fits and each.job.scale == 1]
+        with _warned_once():
+            swept = work.swept(fit)
+            result = _result(work, calibrated, others, swept, _remarks(question, people, found[0]))
+        tell("writing the comparison", 0, 0)
+        _write(result)
     return result
+
+
+Swept = Sequence[tuple[Calibrated, table.Trials]]
+"""Calibrations, each with its runs."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is asked of whom, who does the work, and in what time.  ``begin``: by ``time.monotonic``."""
+
+    question: Question
+    people: People
+    place: Path
+    workers: int | None
+    address: str | None
+    begin: float
+    budget: float | None
+    tell: Progress
+
+    def calibrated(self, found: Sequence[candidates.Candidate], kept: SweepFolder) -> list[Calibrated]:
+        """Calibrate protocols to the target, and for the picture to others; what was, is not again."""
+        jobs = calibrations.jobs(found, self.question.promises, SCALES if self.question.picture else ())
+        self.tell("calibrating protocols", 0, 0)
+        content = "" if self.people.data is None else self.people.data.content()
+        return calibrations.made(
+            jobs, self.question, self.place, kept, content=content, workers=self.workers, address=self.address,
+            until=self._until(_CALIBRATING), tell=self.tell,
+        )  # fmt: skip
+
+    def swept(self, fit: Sequence[Calibrated]) -> Swept:
+        """Run all that fit, over all seeds."""
+        until = self._until(_RUNNING if self.question.picture else _PICTURING)
+        return self._runner.made([(fit, self.question.seeds)], True, self.place / RUNS, until)
+
+    def pictured(self, those: Sequence[Calibrated], further: Sequence[Calibrated]) -> Swept:
+        """Run what is calibrated to other epsilons of one seed, and some ``further`` of all seeds."""
+        first, others = self.question.seeds[: runs.PICTURED], self.question.seeds[runs.PICTURED :]
+        series = [(those, first), (further, others)]
+        return self._runner.made(series, False, self.place / PICTURE, self._until(_PICTURING))
+
+    @property
+    def _runner(self) -> runs.Runner:
+        return runs.Runner(self.question, self.people, self.workers, self.address, self.tell)
+
+    def _until(self, part: float) -> float | None:
+        return None if self.budget is None else self.begin + part * self.budget
 
 
 def _place(question: Question, out: str | Path | None) -> Path:
     """Return the folder of a comparison, the same for the same question; raises InputError if it is another's."""
     if out is not None:
         place = path_of("out", out)
-        calibrations.check_place(place)
+        folder.check(place)
         return place
     text = json.dumps(question.document(), sort_keys=True)
-    return Path(COMPARISONS) / f"{question.name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return Path(folder.COMPARISONS) / f"{question.name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
 @contextmanager
@@ -124,33 +144,56 @@ def _warned_once() -> Iterator[None]:
 
 
 def _result(
-    question: Question,
-    people: People,
-    place: Path,
+    work: _Work,
     calibrated: Sequence[Calibrated],
     others: Sequence[candidates.Inapplicable],
-    swept: Sequence[tuple[Calibrated, table.Trials]],
-    pictured: Sequence[tuple[Calibrated, table.Trials]],
+    swept: Swept,
     remarks: Sequence[str],
 ) -> Comparison:
+    """Make the table, run what the picture needs, and recommend."""
+    question, people, promises = work.question, work.people, work.question.promises
     target = [each for each in calibrated if each.job.scale == 1]
     trials = {id(each): those for each, those in swept}
-    none = table.Trials([], 0)
-    promises = question.promises
-    rows = [table.row_of(each, trials.get(id(each), none), promises) for each in target]
+    none, same = table.Trials([], 0), people.data is not None
+    rows = [table.row_of(each, trials.get(id(each), none), promises, same_users=same) for each in target]
     rows = pareto_front.marked(rows, promises)
+    pictured, rungs = _pictured(work, calibrated, rows) if question.picture else ([], None)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
     chosen = recommendation.recommended(
-        rows, utilities, target, promises, remarks, same_users=people.data is not None
-    )
+        rows, utilities, target, promises, [*remarks, *_cut_short(question, swept), *_among_fewer(people, swept)],
+        same_users=same, rungs=rungs,
+    )  # fmt: skip
     rows.sort(key=_order)
     rows += [table.row_without(each) for each in others]
     points = [
         point for each, those in (*swept, *pictured) if (point := _point(each, those, promises)) is not None
     ]
     return Comparison(
-        question, people.users, place, table.frame(rows), chosen, table.views_of(promises, rows), points
+        question, people.users, work.place, table.frame(rows), chosen, table.views_of(promises, rows), points
     )
+
+
+def _pictured(
+    work: _Work, calibrated: Sequence[Calibrated], rows: Sequence[table.Row]
+) -> tuple[Swept, list[recommendation.Rung]]:
+    """Run protocols at other epsilons, of all seeds at larger ones where none is of use at the target.
+
+    Returns the runs, and where none is of use what those at larger epsilons gave.
+    """
+    run = {str(row["protocol"]) for row in rows if row.get("seeds")}
+    those = [
+        each for each in calibrated
+        if each.fits and each.job.scale != 1 and each.job.candidate.name in run
+    ]  # fmt: skip
+    of_use = any(row.get("utility") is not None and recommendation.is_useful(row) for row in rows)
+    further = [] if of_use else [each for each in those if each.job.scale > 1]
+    pictured = work.pictured(those, further)
+    rungs = []
+    for each, trials in pictured:
+        row = table.row_of(each, trials, each.job.promises, same_users=work.people.data is not None)
+        if any(each is one for one in further) and row["utility"] is not None:
+            rungs.append(recommendation.Rung(each, row))
+    return pictured, rungs
 
 
 def _order(row: table.Row) -> tuple[int, float]:
@@ -164,7 +207,7 @@ _OF_A_POINT = ("metric", "utility", "utility_error", "seeds", "utility[true]", "
 def _point(each: Calibrated, trials: table.Trials, promises: Any) -> dict[str, Any] | None:
     """Return a point of the picture: what the target's view learns, and the utility."""
     assert each.fitted is not None
-    own = table.row_of(each, trials, each.job.promises)
+    own = table.row_of(each, trials, each.job.promises, same_users=False)  # of no attack
     if own.get("utility") is None:
         return None
     key = promises.target.view.key

@@ -40,7 +40,8 @@ class Fitted:
     ``value``: of the parameter, the most useful one that keeps all promises; None if there is nothing to calibrate or
     nothing fits.  ``bound_by``: the promise that decided it.  ``figures``: what each view learns there, as
     ``figure_text.figure`` has it.  ``why``: empty if all promises are kept; ``relax``: the epsilons to which promises
-    would have to be relaxed, by view, each found by calibration; empty where nothing is known to help.
+    would have to be relaxed, by view, each found by calibration; empty where nothing is known to help.  ``instead``: in
+    words what else would help, where no epsilon does.
     """
 
     value: float | None
@@ -48,6 +49,28 @@ class Fitted:
     figures: Mapping[str, Mapping[str, Any]]
     why: str = ""
     relax: Mapping[str, float] | None = None
+    instead: str = ""
+
+
+def too_many_users(
+    protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population
+) -> Fitted | None:
+    """Return that a promise names more users than the largest cluster has beside the victim; None if none does."""
+    request = AccountRequest(protocol, delta, population=people)
+    for each in promises:
+        if each.row is None or not request.why_impossible(each.row):
+            continue
+        largest, looking = request.sizes()[-1], each.row.colluders
+        why = (
+            f"{each.key} is {looking} users who look at one more, and the largest cluster has {largest} users in all, "
+            "so there is no such view"
+        )
+        instead = (
+            f"make the clusters larger (one of {looking + 1} users at least: fewer --clusters, or a larger "
+            f"--cluster-size), or name a coalition of at most {largest - 1} in the place of {each.key}"
+        )
+        return Fitted(None, "", {}, f"{why}: {instead}", {}, instead)
+    return None
 
 
 def fitted(
@@ -57,8 +80,11 @@ def fitted(
     promises: Sequence[RowPromise],
     delta: float,
     people: Population,
+    beside: Sequence[RowPromise] | None = None,
 ) -> Fitted:
     """Find the most useful value of ``vary`` that keeps every promise among some users, the target first.
+
+    ``beside``: whose figures are looked up, too; None: all views of the privacy table.
 
     Raises InputError for a view without a law, and for a protocol that cannot have these users.
 
@@ -67,7 +93,7 @@ def fitted(
     """
     target, delta = promises[0], float(delta)
     if vary is None:
-        return _as_it_is(kind(**fixed), promises, delta, people)
+        return _as_it_is(kind(**fixed), promises, delta, people, beside)
     try:
         values = {target.key: _solved(kind, fixed, vary, target, delta, people)}
     except UnreachableError as error:
@@ -79,27 +105,33 @@ def fitted(
         try:
             values[each.key] = _solved(kind, fixed, vary, each, delta, people)
         except UnreachableError as error:
-            told = f"{each.key} learns {epsilon:.4g} there, more than {each.epsilon:g}, and {error.best:.4g} at least"
-            why = f"{vary} = {values[target.key]:.4g} keeps the target, but {told}"
+            why = (
+                f"{vary} = {values[target.key]:.4g} keeps the target, but {each.key} learns {epsilon:.4g} there, more "
+                f"than {each.epsilon:g}, and {error.best:.4g} at least"
+            )
             return Fitted(None, "", {}, why, relax if all(map(math.isfinite, relax.values())) else {})
     for key, value in values.items():
         protocol = kind(**fixed, **{vary: value})
         if not _broken(protocol, promises, delta, people):
-            return Fitted(value, key, figures_of(protocol, promises, delta, people))
+            return Fitted(value, key, figures_of(protocol, promises, delta, people, beside))
     return Fitted(None, "", {}, f"no {vary} was found that keeps all promises", relax)
 
 
 def figures_of(
-    protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population
+    protocol: Protocol,
+    promises: Sequence[RowPromise],
+    delta: float,
+    people: Population,
+    beside: Sequence[RowPromise] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return what the views that are named, and the quick ones of the privacy table, learn; by their keys."""
+    """Return what the views learn that are named, and those ``beside``, or all of the privacy table; by their keys."""
     request = AccountRequest(protocol, delta, population=people)
-    named = {each.key: each.row for each in promises}
+    named = {each.key: each.row for each in (*promises, *(beside or ()))}
     found: dict[str, dict[str, Any]] = {}
     for key, row in named.items():
         found[key] = _nobody() if row is None else _figure(request, row, delta)
-    for row in rows(protocol):
-        if row.key not in found and not row.slow:
+    for row in rows(protocol) if beside is None else ():
+        if row.key not in found:
             found[row.key] = _figure(request, row, delta)
     return found
 
@@ -146,17 +178,23 @@ def _broken(
     return found
 
 
-def _as_it_is(protocol: Protocol, promises: Sequence[RowPromise], delta: float, people: Population) -> Fitted:
+def _as_it_is(
+    protocol: Protocol,
+    promises: Sequence[RowPromise],
+    delta: float,
+    people: Population,
+    beside: Sequence[RowPromise] | None,
+) -> Fitted:
     """Return what a protocol without a parameter to calibrate gives."""
     broken = _broken(protocol, promises, delta, people)
     if not broken:
-        return Fitted(None, "", figures_of(protocol, promises, delta, people))
-    told = ", ".join(
+        return Fitted(None, "", figures_of(protocol, promises, delta, people, beside))
+    learned = ", ".join(
         f"{each.key} learns {epsilon:.4g}, more than {each.epsilon:g}" for each, epsilon in broken
     )
     relax = {each.key: rounded_up(epsilon) for each, epsilon in broken}
     finite = all(map(math.isfinite, relax.values()))
-    return Fitted(None, "", {}, f"it has no parameter to calibrate, and {told}", relax if finite else {})
+    return Fitted(None, "", {}, f"it has no parameter to calibrate, and {learned}", relax if finite else {})
 
 
 def _out_of_reach(

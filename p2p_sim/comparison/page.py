@@ -32,6 +32,8 @@ def html(found: Comparison) -> str:
         Section("Utility over ε", _picture(found)),
         Section("Who has to be trusted", [_trust(found)]),
         Section("What each view learns", [_views(found)]),
+        Section("What attackers guess", _attacks(found)),
+        Section("What it costs", _costs(found)),
         Section("Protocols that were left out", _left_out(found)),
         Section("What the figures stand on", [_basis(found)]),
     ]
@@ -42,8 +44,11 @@ def fragment(found: Comparison) -> str:
     """Return the recommendation, the table of what fits, and a picture of its utility, for a notebook."""
     first, *others = (escape(line.strip()) for line in text.advice(found))
     advice = f"<p><strong>{first}</strong></p><ul>{''.join(f'<li>{line}</li>' for line in others)}</ul>"
-    rows = [text.cells(found, row) for row in _rows(found) if row["status"] in _FIT]
-    head = "".join(f'<th style="{_LEFT}">{escape(name)}</th>' for name in text.heads(found))
+    columns = text.columns(found)
+    rows = text.cells(columns, [row for row in _rows(found) if row["status"] in _FIT])
+    head = "".join(
+        f'<th style="{_LEFT}" title="{escape(each.meaning)}">{escape(each.head)}</th>' for each in columns
+    )
     body = "".join(
         "<tr>" + "".join(f'<td style="{_LEFT}">{escape(cell(value))}</td>' for value in row) + "</tr>"
         for row in rows
@@ -68,11 +73,11 @@ def _bars(found: Comparison) -> str:
 
 def _opening(found: Comparison) -> list[Block]:
     chosen, promises = found.recommendation, found.question.promises
-    asked = f"Asked for: ε of {promises.told()}; {found.users:,} users, {len(found.question.seeds)} seeds."
+    asked = f"Asked for: ε of {promises.text()}; {found.users:,} users, {len(found.question.seeds)} seeds."
     blocks: list[Block] = [Paragraph(asked)]
     if chosen.protocol is None:
         blocks += [Paragraph(f"Nothing is recommended: {each}.", warning=True) for each in chosen.reasons]
-        blocks += [Paragraph(f"To fit, {each.told(promises)}.") for each in chosen.relax]
+        blocks += [Paragraph(f"{each[0].upper()}{each[1:]}.") for each in text.ways_out(found)]
     else:
         stable = f"{chosen.agreeing} of {chosen.seeds} seeds, each by itself, recommend the same"
         blocks.append(Paragraph(text.taken(found)))
@@ -92,9 +97,52 @@ def _fitting(found: Comparison) -> list[Block]:
     if not fit:
         return [Paragraph("None.")]
     return [
-        Table(text.heads(found), [text.cells(found, row) for row in fit]),
+        _table(text.columns(found), fit),
         *(Paragraph(f"{said}.") for said in text.foot(found, fit)),
     ]
+
+
+def _table(columns: Sequence[text.Column], rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        [each.head for each in columns],
+        text.cells(columns, rows),
+        meanings=[each.meaning for each in columns],
+    )
+
+
+def _attacks(found: Comparison) -> list[Block]:
+    """Return who the best attackers are."""
+    rows = [row for row in _rows(found) if row["status"] in _FIT]
+    every = [
+        text.Column("protocol", "its name", lambda row: row["protocol"]),
+        text.Column("attacker", "the best one, and how sure that is", _attacker),
+        text.Column("advantage", "in points, over the baseline", text.attack),
+        text.Column("interval of", "what it knows of", lambda row: row.get("advantage_of") or "-"),
+        text.Column("seeds", "whose runs were attacked", lambda row: row.get("attack_seeds")),
+        text.Column("baseline", "labels guessed right without messages", text.baseline),
+        text.Column("P(label | features) from", "what attacker and baseline guess by", _eta),
+    ]
+    return [_table(every, rows)] if rows else [Paragraph("None.")]
+
+
+def _attacker(row: Mapping[str, Any]) -> str:
+    return f"{row['attacker']} ({row['attack_basis']})" if row.get("attacker") else "-"
+
+
+def _eta(row: Mapping[str, Any]) -> str:
+    return str(row.get("attack_eta") or row.get("attack_why") or "-")
+
+
+def _costs(found: Comparison) -> list[Block]:
+    rows = [row for row in _rows(found) if row["status"] in _FIT]
+    every = [
+        text.Column("protocol", "its name", lambda row: row["protocol"]),
+        text.Column("messages", "that a user sends and receives", lambda row: row.get("messages[a user]")),
+        text.Column("bytes", "that a user sends and receives", lambda row: row.get("bytes[a user]")),
+        text.Column("seconds, network", "simulated", lambda row: row.get("seconds[network]")),
+        text.Column("seconds, with computing", "as measured here", lambda row: row.get("seconds")),
+    ]
+    return [_table(every, rows)] if rows else [Paragraph("None.")]
 
 
 def _views(found: Comparison) -> Table:

@@ -120,7 +120,7 @@ class Promises:
         """The target and the constraints."""
         return (self.target, *self.constraints)
 
-    def told(self) -> str:
+    def text(self) -> str:
         """Return them in words."""
         beside = f", with {', '.join(map(str, self.constraints))}" if self.constraints else ""
         return f"{self.target}{beside}, at δ = {self.delta:g}"

@@ -15,6 +15,7 @@ from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import data_split, number_labels, user_clusters
 from p2p_sim.learning.applicability import LabelKind, label_kind
+from p2p_sim.learning.data.label_columns import RARE
 from p2p_sim.learning.data.tables import number_text
 from p2p_sim.sweep import settings as sweep_settings
 from p2p_sim.sweep.settings import reading_of
@@ -69,7 +70,8 @@ class Question:
 class People:
     """Who there is: their ``labels``, ``features`` and number of ``users``.
 
-    ``asked``: the settings that say who they are.  ``data``: their examples; None of synthetic users.
+    ``asked``: the settings that say who they are.  ``data``: their examples; None of synthetic users.  ``rare``:
+    whether one of two classes is rare.
     """
 
     labels: LabelKind
@@ -77,6 +79,7 @@ class People:
     users: int
     asked: Mapping[str, Any]
     data: Dataset | None = None
+    rare: bool = False
 
     def among(self, most: int) -> dict[str, Any]:
         """Return the settings of runs among all of them, or among a sample of ``most`` where they are more."""
@@ -169,7 +172,8 @@ def people_of(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Pe
         if own_test and data.test is not None
         else round(len(data.y) * (1 - asked.get("test", data_split.TEST_SHARE)))
     )
-    return People(labels, features, users, asked, data)
+    rare = labels.name == BINARY and 2 * min(data.y.mean(), 1 - data.y.mean()) < RARE
+    return People(labels, features, users, asked, data, bool(rare))
 
 
 def _synthetic(asked: Mapping[str, Any]) -> People:

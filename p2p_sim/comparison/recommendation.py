@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from p2p_sim.comparison.calibrations import Calibrated
+from p2p_sim.comparison.fit_to_promises import rounded_up
 from p2p_sim.comparison.pareto_front import COSTS
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.comparison.table import DOMINATED, FRONT, WORST_PARTY, Row
@@ -25,13 +26,17 @@ _ENOUGH = 3
 
 @dataclass(frozen=True)
 class Relaxation:
-    """What would make a protocol fit.  ``to``: the epsilons, in nats, of the promises that have to be relaxed."""
+    """What would make a protocol fit, or be of use.
+
+    ``to``: the epsilons, in nats, of the promises that have to be relaxed.  ``then``: what it does there, in words.
+    """
 
     protocol: str
     to: Mapping[str, float]
     why: str
+    then: str = "fits"
 
-    def told(self, promises: Promises) -> str:
+    def text(self, promises: Promises) -> str:
         """Return it in words."""
         before = {each.view.key: each.epsilon for each in promises.every}
         steps = [
@@ -39,16 +44,17 @@ class Relaxation:
             f"{value:g}"
             for key, value in self.to.items()
         ]
-        return f"relax {' and '.join(steps)}: then {self.protocol} fits"
+        return f"relax {' and '.join(steps)}: then {self.protocol} {self.then}"
 
 
 @dataclass(frozen=True)
 class Recommendation:
     """What to take.
 
-    ``protocol``: None if nothing is recommended, and then ``relax`` says what would help; ``parameter``, ``value``: at
-    which setting.  ``agreeing``: of how many ``seeds`` each alone would recommend the same.  ``alternative``: another
-    one for who does not want to trust what this one needs; empty if there is none.
+    ``protocol``: None if nothing is recommended, and then ``relax`` says which epsilons would help, and ``instead``
+    what else; ``parameter``, ``value``: at which setting.  ``agreeing``: of how many ``seeds`` each alone would
+    recommend the same.  ``alternative``: another one for who does not want to trust what this one needs; empty if there
+    is none.
     """
 
     protocol: str | None
@@ -60,6 +66,7 @@ class Recommendation:
     seeds: int
     agreeing: int
     alternative: str = ""
+    instead: tuple[str, ...] = ()
 
     @property
     def stable(self) -> bool:
@@ -71,9 +78,17 @@ class Recommendation:
         return {
             "protocol": self.protocol, "parameter": self.parameter, "value": self.value,
             "reasons": list(self.reasons), "doubts": list(self.doubts),
-            "relax": [{"protocol": each.protocol, "to": dict(each.to), "why": each.why} for each in self.relax],
+            "relax": [{**vars(each), "to": dict(each.to)} for each in self.relax], "instead": list(self.instead),
             "seeds": self.seeds, "agreeing": self.agreeing, "alternative": self.alternative,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A protocol calibrated to a larger target alone: ``row`` is what its runs gave there."""
+
+    calibrated: Calibrated
+    row: Row
 
 
 Utilities = Mapping[str, Mapping[int, float]]
@@ -88,22 +103,25 @@ def recommended(
     remarks: Sequence[str],
     *,
     same_users: bool = True,
+    rungs: Sequence[Rung] | None = None,
 ) -> Recommendation:
     """Choose among rows that fit, marked by ``pareto_front.marked``.  ``remarks``: further doubts, of all protocols.
 
-    ``same_users``: whether all seeds have the same users and test rows, as of data, so that error bars do not know of
-    others.
+    ``rungs``: what protocols do where the target is larger, which matters where none is of use at the target itself;
+    None: that was not tried.  ``same_users``: whether all seeds have the same users and test rows, as of data, so that
+    error bars do not know of others.
 
     Of the protocols whose utility differs from the best one's by no more than its error bar, the one is taken whose
-    worst party learns least; then the one that sends fewer bytes.
+    worst party learns least; then the one that sends fewer bytes; then the better one.
     """
     fit = [row for row in rows if row["status"] in (FRONT, DOMINATED)]
-    useful = [row for row in fit if _useful(row)]
+    useful = [row for row in fit if is_useful(row)]
     missing = _missing(rows)
     if not useful:
-        return _nothing(fit, rows, calibrated, promises, (*missing, *remarks))
+        advice = _of_use(fit, rungs, promises) if fit else _to_fit(rows, calibrated, promises)
+        return replace(advice, doubts=(*missing, *remarks))
     tied = alike(useful, utilities)
-    taken = min(tied, key=_order)
+    taken = min(tied, key=lambda row: _order(row, float(row["utility"])))
     whole, agreeing = _stability(useful, utilities, str(taken["protocol"]))
     doubts = [
         *_of_utility(taken, useful, tied, same_users),
@@ -140,15 +158,14 @@ def _gap(best: Row, other: Row, utilities: Utilities) -> tuple[float, float]:
     return mean, -math.inf if math.isnan(half) else half
 
 
-def _order(row: Row) -> tuple[float, float]:
+def _order(row: Row, utility: float) -> tuple[float, float, float]:
     """Return what decides between protocols of like utility; of equals the catalogue's first is taken."""
     worst, nbytes = row.get(WORST_PARTY), row.get(COSTS[0])
-    return math.inf if worst is None else float(f"{worst:.3g}"), 0.0 if nbytes is None else float(
-        f"{nbytes:.3g}"
-    )
+    least = math.inf if worst is None else float(f"{worst:.3g}")
+    return least, 0.0 if nbytes is None else float(f"{nbytes:.3g}"), -utility
 
 
-def _useful(row: Row) -> bool:
+def is_useful(row: Row) -> bool:
     """Whether a row learns more than always guessing the same does: by its error bar, where three seeds give one."""
     constant, half = row.get("utility[constant]"), row.get("utility_error") or 0.0
     half = half if row["seeds"] >= _ENOUGH else 0.0
@@ -171,27 +188,28 @@ def _stability(rows: Sequence[Row], utilities: Utilities, taken: str) -> tuple[i
             within = half * math.sqrt(len(common)) if math.isfinite(half) else 0.0
             if row is best or top - utilities[str(row["protocol"])][seed] <= within:
                 tied.append(row)
-        agreeing += str(min(tied, key=_order)["protocol"]) == taken
+        alone = min(tied, key=lambda row: _order(row, utilities[str(row["protocol"])][seed]))
+        agreeing += str(alone["protocol"]) == taken
     return len(common), agreeing
 
 
 def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: Promises) -> list[str]:
-    told = (
-        [f"{taken['parameter']} = {taken['value']:.6g} keeps {promises.told()}"] if taken["parameter"] else []
+    reasons = (
+        [f"{taken['parameter']} = {taken['value']:.6g} keeps {promises.text()}"] if taken["parameter"] else []
     )
     best = max(useful, key=lambda row: float(row["utility"]))
     shown = _percent(taken)
     if len(useful) == 1:
-        told.append(f"it alone fits and learns more than guessing does: {shown}")
+        reasons.append(f"it alone fits and learns more than guessing does: {shown}")
     elif taken is best:
-        told.append(
+        reasons.append(
             f"it has the best utility, {shown}, of the {len(useful)} that fit and learn more than guessing does"
         )
     else:
-        told.append(
+        reasons.append(
             f"its utility, {shown}, is within the error bars of the best, {best['protocol']}, {_percent(best)}"
         )
-    told += _beside(taken)
+    reasons += _beside(taken)
     others = [str(row["protocol"]) for row in tied if row is not taken]
     if others:
         worst, alike = taken.get(WORST_PARTY), ", ".join([str(taken["protocol"]), *others])
@@ -200,18 +218,18 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
             if worst is None
             else f"its worst party, {taken.get('worst_party')}, learns least, ε = {worst:.4g}"
         )
-        told.append(
+        reasons.append(
             f"of the {len(tied)} that do alike ({alike}) {least}, and among equals it sends fewest bytes"
         )
     if taken.get("bytes[a user]") is not None:
         messages = taken["messages[a user]"]
-        told.append(
+        reasons.append(
             f"a user sends and receives {taken['bytes[a user]']:,.0f} bytes in {messages:.3g} "
             + ("message" if messages == 1 else "messages")
         )
     if taken.get("trust"):
-        told.append(f"of trust it needs no more than this: {taken['trust']}")
-    return told
+        reasons.append(f"of trust it needs no more than this: {taken['trust']}")
+    return reasons
 
 
 def _beside(taken: Row) -> list[str]:
@@ -295,9 +313,10 @@ def _of_attack(taken: Row) -> list[str]:
     found = []
     if taken["attack_basis"] != "exact":
         ends = f"{100 * taken['advantage_lower']:+.2f} to {100 * taken['advantage_upper']:+.2f} points"
+        of = " of the protocol's coins alone" if taken.get("advantage_of") == "coins" else ""
         found.append(
-            f"the attack is an estimate ({taken['attack_basis']}, {CONFIDENCE:.0%} interval of its advantage {ends}), "
-            "and there may be better ones"
+            f"the attack is an estimate ({taken['attack_basis']}, {CONFIDENCE:.0%} interval{of} of its advantage "
+            f"{ends}), and there may be better ones"
         )
     return found
 
@@ -334,14 +353,8 @@ def _missing(rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def _nothing(
-    fit: Sequence[Row],
-    rows: Sequence[Row],
-    calibrated: Sequence[Calibrated],
-    promises: Promises,
-    doubts: Sequence[str],
-) -> Recommendation:
-    """Say that nothing is recommended, and what to relax, the least first."""
+def _to_fit(rows: Sequence[Row], calibrated: Sequence[Calibrated], promises: Promises) -> Recommendation:
+    """Say that nothing fits, and what to relax, the least first."""
     before = {each.view.key: each.epsilon for each in promises.every}
 
     def factor(each: Relaxation) -> float:
@@ -349,33 +362,81 @@ def _nothing(
             (value / before[key] if before[key] else math.inf for key, value in each.to.items()), default=1.0
         )
 
+    failing = [each for each in calibrated if each.fitted is not None and each.fitted.why]
     found = [
         Relaxation(each.job.candidate.name, each.fitted.relax, each.fitted.why)
-        for each in calibrated
-        if each.fitted is not None and each.fitted.why and each.fitted.relax
-    ]
+        for each in failing if each.fitted is not None and each.fitted.relax
+    ]  # fmt: skip
     found.sort(key=lambda each: (factor(each), each.protocol))
-    if fit:
-        reasons = [_of_no_use(fit)]
-    elif any(
+    if any(
         "parameter" in row or row["status"] == LEFT_OUT for row in rows
     ):  # rows of those that fit have one
-        reasons = ["of no protocol that fits is there a run from which anything was learned"]
+        reason = "of no protocol that fits is there a run from which anything was learned"
     elif all(row["status"] == FAILED for row in rows):
-        reasons = ["every protocol failed, for the reason beside it, so nothing is known of what fits"]
+        reason = "every protocol failed, for the reason beside it, so nothing is known of what fits"
     else:
-        reasons = [f"nothing fits: no protocol keeps {promises.told()}"]
-    return Recommendation(None, "", None, tuple(reasons), tuple(doubts), tuple(found[:_MOST_RELAXED]), 0, 0)
+        reason = f"nothing fits: no protocol keeps {promises.text()}"
+    instead = dict.fromkeys(each.fitted.instead for each in failing if each.fitted is not None)
+    return _none((reason,), found[:_MOST_RELAXED], [each for each in instead if each])
 
 
-def _of_no_use(fit: Sequence[Row]) -> str:
+def _none(reasons: Iterable[str], relax: Iterable[Relaxation], instead: Iterable[str] = ()) -> Recommendation:
+    return Recommendation(None, "", None, tuple(reasons), (), tuple(relax), 0, 0, instead=tuple(instead))
+
+
+def _of_use(fit: Sequence[Row], rungs: Sequence[Rung] | None, promises: Promises) -> Recommendation:
+    """Say that nothing that fits is of use, and to which epsilon the target has to go until something is."""
     best = max(fit, key=lambda row: float(row["utility"]))
-    bound = sorted({str(row["bound_by"]) for row in fit if row["bound_by"]})
     guessing = shown(best["utility[constant]"], None, str(best["metric"]))
-    return (
+    few = best["seeds"] < _ENOUGH
+    reason = (
         f"nothing that fits learns more than always guessing the same does ({guessing}): the best is "
-        f"{best['protocol']} with {_percent(best)}" + (f"; allow {' or '.join(bound)} more" if bound else "")
+        f"{best['protocol']} with {_percent(best)}"
     )
+    key = promises.target.view.key
+    if rungs is None:
+        return _none((reason, f"{_UNTRIED} {key} would have to learn for a model to be of use"), ())
+    if not rungs:
+        return _none((reason, f"no protocol could be run at a larger ε of {key}: {_NO_RUNG}"), ())
+    by_epsilon: dict[float, list[Rung]] = {}
+    for each in rungs:
+        by_epsilon.setdefault(each.calibrated.job.promises.target.epsilon, []).append(each)
+    for epsilon in sorted(by_epsilon):
+        of_use = [each for each in by_epsilon[epsilon] if is_useful(each.row)]
+        if of_use:
+            first = max(of_use, key=lambda each: float(each.row["utility"]))
+            return _none((reason,), [_to_be_of_use(first, promises, few)])
+    tried = " or ".join(f"{epsilon:g}" for epsilon in sorted(by_epsilon))
+    top = max(rungs, key=lambda each: float(each.row["utility"]))
+    none = (
+        f"nor does any where {key} may learn {tried} (the best there is {top.row['protocol']} with "
+        f"{_percent(top.row)}): take more users, other features or another --model, or a target beyond "
+        f"{max(by_epsilon):g}"
+    )
+    return _none((reason, none), ())
+
+
+_UNTRIED = "no other epsilon was tried, as that takes --out (in Python picture=True), so it is not known what"
+_NO_RUNG = "none could be calibrated to it, or there was no time"
+
+
+def _to_be_of_use(rung: Rung, promises: Promises, few: bool) -> Relaxation:
+    """Return to what the promises have to be relaxed for a protocol to be where a rung is."""
+    target, fitted = rung.calibrated.job.promises.target, rung.calibrated.fitted
+    assert fitted is not None
+    to, unknown = {target.view.key: target.epsilon}, []
+    for each in promises.constraints:
+        figure = fitted.figures.get(each.view.key)
+        if each.view.row(rung.calibrated.job.candidate.kind) is None:
+            continue
+        if figure is None or math.isnan(figure["upper"]):
+            unknown.append(str(each))
+        elif figure["upper"] > each.epsilon:
+            to[each.view.key] = rounded_up(figure["upper"])
+    then = f"learns more than guessing, {_percent(rung.row)}"
+    then += f", of {rung.row['seeds']} seeds, too few for an error bar" if few else ""
+    then += f"; whether {' and '.join(unknown)} can hold there was not tried" if unknown else ""
+    return Relaxation(str(rung.row["protocol"]), to, "it learns no more than guessing at the target", then)
 
 
 def shown(value: float, half: float | None, metric: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from p2p_sim.comparison import best_attacker
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.candidates import Inapplicable
 from p2p_sim.comparison.promises import Promises
@@ -30,8 +31,11 @@ BASIS = {
     "utility[true]": "measured on the test rows, of a model trained on the true labels",
     "utility[constant]": "measured on the test rows, of always guessing the most frequent label, or the mean",
     "epsilon_nats": "accounted for all users at the calibrated parameter; basis[VIEW] says how sure",
-    "advantage": "measured in the run of the first seed; attack_basis says how, with its 95 % interval",
-    "attack_baseline": "measured in the same run: the share guessed right without any message",
+    "advantage": (
+        "the mean over attack_seeds seeds, of the best of the attackers; attack_basis says how, with an interval that "
+        "holds at 95 % although she was chosen (Bonferroni); advantage_of says of what: users, the protocol's coins"
+    ),
+    "attack_baseline": "measured in the same runs: the share guessed right without any message",
     "messages[a user]": "counted in the run of the first seed: sent and received, the mean of all users",
     "bytes[a user]": "counted in the run of the first seed, as they travel: sent and received, the mean of all users",
     "seconds[network]": "simulated: the critical path over links of 20 ms and 10 Mbit, servers 1 ms and 1 Gbit",
@@ -39,9 +43,6 @@ BASIS = {
     WORST_PARTY: "the largest ε of a party by herself: of each server, a peer, and a peer who deviates",
 }
 """On what the figures of each column stand."""
-
-PRIOR = "prior"
-"""The attacker who sees no message."""
 
 Row = dict[str, Any]
 
@@ -91,8 +92,8 @@ class Trials:
         return next((_plain(value) for value in known if value is not None and not _missing(value)), None)
 
 
-def row_of(each: Calibrated, trials: Trials, promises: Promises) -> Row:
-    """Return the row of a protocol that was calibrated."""
+def row_of(each: Calibrated, trials: Trials, promises: Promises, *, same_users: bool) -> Row:
+    """Return the row of a protocol that was calibrated; ``same_users``: whether all seeds have the same."""
     own = each.job.candidate
     found: Row = {"protocol": own.name, "status": FITS if each.fits else FITS_NOT, "why": each.why}
     if each.fitted is None:
@@ -103,7 +104,7 @@ def row_of(each: Calibrated, trials: Trials, promises: Promises) -> Row:
         found |= _privacy(each, promises)
         found["run_users"] = trials.among if trials.made else None
         found |= _utility(trials)
-        found |= _attack(trials)
+        found |= _attack(trials, same_users)
         found |= {
             name: trials.first(name)
             for name in ("messages[a user]", "bytes[a user]", "seconds[network]", "seconds")
@@ -186,22 +187,34 @@ def _utility(trials: Trials) -> Row:
     }  # fmt: skip
 
 
-def _attack(trials: Trials) -> Row:
-    """Return the figures of the attacker with the largest advantage, of those who look at messages at all."""
-    names = {name[10:-1] for row in trials.made for name in row if name.startswith("advantage[")} - {PRIOR}
-    known = {name: value for name in names if (value := trials.first(f"advantage[{name}]")) is not None}
+def _attack(trials: Trials, same_users: bool) -> Row:
+    """Return the figures of the best attacker, of those who look at messages at all."""
+    names = {name[10:-1] for row in trials.made for name in row if name.startswith("advantage[")}
+    found = best_attacker.best({name: _attacked(trials, name) for name in names}, same_users=same_users)
     why = trials.first("attack_why") or ""
-    if not known:
+    if found is None:
         return {"attacker": "", "attack_basis": "refused", "attack_why": why or "no run was attacked"}
-    best = max(sorted(known), key=lambda name: float(known[name]))
     return {
-        "attacker": best, "advantage": known[best],
-        "advantage_lower": trials.first(f"advantage_lower[{best}]"),
-        "advantage_upper": trials.first(f"advantage_upper[{best}]"),
-        "attack_baseline": trials.first(f"attack_baseline[{best}]"),
-        "attack_basis": trials.first(f"advantage_basis[{best}]"),
-        "attack_eta": trials.first("attack_eta_from"), "attack_why": why,
+        "attacker": found.name, "advantage": found.advantage, "advantage_lower": found.lower,
+        "advantage_upper": found.upper, "advantage_of": found.of, "attack_seeds": found.seeds,
+        "attack_baseline": found.baseline, "attack_basis": found.basis,
+        "attack_utility": trials.first("attack_utility") or "0/1", "attack_eta": trials.first("attack_eta_from"),
+        "attack_why": why,
     }  # fmt: skip
+
+
+def _attacked(trials: Trials, name: str) -> list[best_attacker.Attacked]:
+    """Return what an attacker gained in each run in which she made her attack."""
+    found = []
+    for row in trials.made:
+        if _given(row, f"advantage[{name}]"):
+            advantage, lower, upper, baseline = (
+                float(row[f"{each}[{name}]"])
+                for each in ("advantage", "advantage_lower", "advantage_upper", "attack_baseline")
+            )
+            basis, groups = str(row[f"advantage_basis[{name}]"]), int(row["attack_groups"])
+            found.append(best_attacker.Attacked(advantage, lower, upper, baseline, basis, groups))
+    return found
 
 
 def _mean(values: Mapping[int, float]) -> float:
@@ -210,6 +223,11 @@ def _mean(values: Mapping[int, float]) -> float:
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _given(row: Mapping[str, Any], name: str) -> bool:
+    value = row.get(name)
+    return value is not None and not _missing(value)
 
 
 def _missing(value: Any) -> bool:

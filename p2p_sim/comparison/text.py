@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.comparison.recommendation import shown
@@ -22,7 +24,7 @@ METRICS = {
 
 _MARKS = {FRONT: "*", DOMINATED: "", FITS: ""}
 _WIDTH = 118
-_SHOWN_VIEWS = 4
+_OTHER_VIEWS = 5
 
 
 def as_text(found: Comparison) -> str:
@@ -30,9 +32,10 @@ def as_text(found: Comparison) -> str:
     rows = found.table.astype(object).where(found.table.notna(), None).to_dict("records")
     fit = [row for row in rows if row["status"] in _MARKS]
     promises = found.question.promises
-    lines = [f"{found.question.name}: {found.users:,} users; asked for: ε of {promises.told()}", ""]
+    lines = [f"{found.question.name}: {found.users:,} users; asked for: ε of {promises.text()}", ""]
     if fit:
-        lines += [terminal.table(heads(found), [cells(found, row) for row in fit]), ""]
+        for those in (columns(found), details(found)):
+            lines += [terminal.table([each.head for each in those], cells(those, fit)), ""]
         lines += [*_folded(foot(found, fit)), ""]
     others = _folded(f"{', '.join(names)}: {status}: {why}" for names, status, why in left_out(rows))
     return "\n".join([*lines, *others, *([""] if others else []), *_folded(advice(found))]) + "\n"
@@ -47,26 +50,79 @@ def left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[list[str], str, st
     return [(names, status, why) for (status, why), names in groups.items()]
 
 
-def heads(found: Comparison) -> list[str]:
-    """Return the heads of the table."""
-    views = [f"ε {key}" for key in found.views[: _shown(found)]]
-    return [
-        "protocol", "", "setting", "utility", *views, "worst party", "attack", "baseline", "messages", "bytes",
-        "seconds",
-    ]  # fmt: skip
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its ``head``, what that means, and the cell of a row."""
+
+    head: str
+    meaning: str
+    cell: Callable[[Mapping[str, Any]], Any]
 
 
-def cells(found: Comparison, row: Mapping[str, Any]) -> list[Any]:
-    """Return a row of the table."""
-    setting = f"{row['parameter']} = {row['value']:.4g}" if row.get("parameter") else "-"
-    worst = "-" if not row.get("worst_party") else (f"{epsilon(row, 'worst party')} ({row['worst_party']})")
-    attack = "-" if row.get("advantage") is None else f"{100 * row['advantage']:+.2f} {row['attacker']}"
-    baseline = "-" if row.get("attack_baseline") is None else f"{100 * row['attack_baseline']:.2f} %"
+def columns(found: Comparison) -> list[Column]:
+    """Return the columns of the table of what fits: what decides."""
+    named = [each.view.key for each in found.question.promises.every]
     return [
-        row["protocol"], _MARKS[row["status"]], setting, utility(row),
-        *(epsilon(row, key) for key in found.views[: _shown(found)]),
-        worst, attack, baseline, row.get("messages[a user]"), row.get("bytes[a user]"), row.get("seconds[network]"),
-    ]  # fmt: skip
+        Column("protocol", "its name", lambda row: row["protocol"]),
+        Column("", "", lambda row: _MARKS[row["status"]]),
+        Column("setting", "what was calibrated, and to what", setting),
+        Column("utility", "on the test rows, with a 95 % interval", utility),
+        *(
+            Column(f"ε {key}", f"what {key} learns of one label, in nats", partial(epsilon, key=key))
+            for key in named
+        ),
+        Column(
+            "ε most", "what the party learns who learns most by herself", partial(epsilon, key="worst party")
+        ),
+        Column("attack", "how many labels more, in points, the best attacker guesses with messages", attack),
+        Column("bytes", "that a user sends and receives", lambda row: row.get("bytes[a user]")),
+    ]
+
+
+def details(found: Comparison) -> list[Column]:
+    """Return the columns of the second table of what fits: what the first leaves out."""
+    named = {each.view.key for each in found.question.promises.every}
+    others = [key for key in found.views if key not in named][:_OTHER_VIEWS]
+    return [
+        Column("protocol", "its name", lambda row: row["protocol"]),
+        Column("who learns most", "the server or peer who learns most by herself", _most),
+        Column("attacker", "the best one", lambda row: row.get("attacker") or "-"),
+        Column("baseline", "labels guessed right without messages", baseline),
+        Column("messages", "that a user sends and receives", lambda row: row.get("messages[a user]")),
+        Column("seconds", "simulated, over the network alone", lambda row: row.get("seconds[network]")),
+        *(
+            Column(f"ε {key}", f"what {key} learns of one label, in nats", partial(epsilon, key=key))
+            for key in others
+        ),
+    ]
+
+
+def cells(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return the cells of a table."""
+    return [[column.cell(row) for column in columns] for row in rows]
+
+
+def setting(row: Mapping[str, Any]) -> str:
+    """Return what was calibrated."""
+    return f"{row['parameter']} = {row['value']:.4g}" if row.get("parameter") else "-"
+
+
+def attack(row: Mapping[str, Any]) -> str:
+    """Return the advantage of the best attacker in points, with the longer half of its interval."""
+    if row.get("advantage") is None:
+        return "-"
+    value, lower, upper = (100 * row[name] for name in ("advantage", "advantage_lower", "advantage_upper"))
+    half = min(100.0, max(value - lower, upper - value))
+    return f"{value:+.2f}" + (f" ± {half:.2f}" if half > 0 else "")
+
+
+def baseline(row: Mapping[str, Any]) -> str:
+    """Return the share of labels that is guessed right without messages."""
+    return "-" if row.get("attack_baseline") is None else f"{100 * row['attack_baseline']:.2f} %"
+
+
+def _most(row: Mapping[str, Any]) -> str:
+    return str(row.get("worst_party") or "-")
 
 
 def utility(row: Mapping[str, Any]) -> str:
@@ -90,10 +146,10 @@ def epsilon(row: Mapping[str, Any], key: str) -> str:
 
 def advice(found: Comparison) -> list[str]:
     """Return the recommendation: what to take, and in further lines the reasons and the doubts."""
-    chosen, promises = found.recommendation, found.question.promises
+    chosen = found.recommendation
     if chosen.protocol is None:
         lines = [f"Nothing is recommended: {each}" for each in chosen.reasons]
-        lines += [f"  to fit, {each.told(promises)}" for each in chosen.relax]
+        lines += [f"  {each}" for each in ways_out(found)]
     else:
         lines = [taken(found)]
         lines += [f"  because {each}" for each in chosen.reasons]
@@ -103,6 +159,13 @@ def advice(found: Comparison) -> list[str]:
             )
         lines += [f"  or {chosen.alternative}"] if chosen.alternative else []
     return lines + [f"  doubt: {each}" for each in chosen.doubts]
+
+
+def ways_out(found: Comparison) -> list[str]:
+    """Return what would help where nothing is recommended, a sentence each."""
+    chosen = found.recommendation
+    relaxed = [f"what would do: {each.text(found.question.promises)}" for each in chosen.relax]
+    return [*relaxed, *(f"what would do: {each}" for each in chosen.instead)]
 
 
 def taken(found: Comparison) -> str:
@@ -128,10 +191,6 @@ def _beside(row: Mapping[str, Any]) -> str:
     return found
 
 
-def _shown(found: Comparison) -> int:
-    return max(len(found.question.promises.every), _SHOWN_VIEWS)
-
-
 def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the columns of the table mean, a sentence each."""
     row, promise = fit[0], found.question.promises.target
@@ -139,18 +198,50 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     which = "the same for all seeds" if "data" in found.question.people else "others for each seed"
     coins = ", of the protocols' coins alone" if "data" in found.question.people else ""
     said = [
-        "*: on the front: no other is at least as good in utility, proven ε of every promise and of the worst party, "
+        "*: on the front: no other is at least as good in utility, proven ε of every promise and of who learns most, "
         "bytes and seconds, and better in one",
         f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, {which}: the mean over seeds ± "
         f"a 95 % interval{coins}{_beside(row)}",
-        "ε: nats, exact unless marked; less is better for users.  worst party: the server or peer who learns most by "
+        "ε: nats, exact unless marked; less is better for users.  ε most: of the server or peer who learns most by "
         "herself",
         f"ε = {promise.epsilon:g}: of 100 labels that are one of two, each as likely, who has the view guesses "
         f"{figure_text.right_of_100(promise.epsilon)} right at most, δ aside; without it, 50",
-        f"attack: how many labels more, in points, the best attacker of {promise.view.key} "
-        "guesses than the baseline, who has no messages, and that attacker's name",
+        *_of_attacks(fit, promise.view.key),
         "messages, bytes: of a user, sent and received.  seconds: simulated, links of 20 ms and 10 Mbit",
     ]
     if any(each["status"] == FITS for each in fit):
         said.append("utility -: no model was trained on what it released, so it is not recommended")
     return said
+
+
+def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
+    """Return what the attack's figures mean, and why baselines differ where they do."""
+    attacked = [row for row in fit if row.get("advantage") is not None]
+    if not attacked:
+        return []
+    fewest, most = (which(int(row["attack_seeds"]) for row in attacked) for which in (min, max))
+    seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
+    weighted = attacked[0].get("attack_utility") == "weighted"
+    explained = (
+        f"attack: {_OF_RARE if weighted else _OF_ALL}, the best attacker of {view} guesses with messages than the "
+        f"baseline does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % "
+        "interval, corrected for choosing the best"
+    )
+    coins = [str(row["protocol"]) for row in attacked if row["advantage_of"] == "coins"]
+    if coins:
+        explained += f"; of the protocols' coins alone, as its users' messages are mixed: {', '.join(coins)}"
+    shares = [float(row["attack_baseline"]) for row in attacked]
+    least, most_right = (f"{100 * share:.2f}" for share in (min(shares), max(shares)))
+    right = least if least == most_right else f"{least} to {most_right}"
+    worth = f"a balanced accuracy of {right} %" if weighted else f"right for {right} % of labels"
+    why = "" if least == most_right else f"; {_WHY_BASELINES}"
+    return [explained, f"baseline: the best guess without messages, {worth}{why}"]
+
+
+_OF_ALL = "how many labels more, in points"
+_OF_RARE = "how much better, in points of balanced accuracy, as one class is rare"
+
+_WHY_BASELINES = (
+    "it differs where users meet in clusters, as everybody knows who is in which and may guess by their shares of "
+    "labels, and where runs are among other users"
+)

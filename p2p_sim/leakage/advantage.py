@@ -282,6 +282,11 @@ def over_any_baseline(row: AttackRow, utility: Floats) -> AttackRow:
     return replace(row, least=row.least._replace(advantage=row.least.utility - float(utility.max())))
 
 
+def by_law_of(name: str) -> str:
+    """Return the name of the row of an attacker by the law of the reports."""
+    return f"{name}, by its law"
+
+
 def by_law(name: str, expected: Expected) -> AttackRow:
     """Return the row of the best attacker by the law of the reports, exactly."""
     with_messages, without, gained = integrated(expected)

@@ -24,6 +24,7 @@ from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canary_attack import SHARE, canary_attack, released_attack
 from p2p_sim.leakage.dependence import bags_of, groups_of
 from p2p_sim.leakage.deviating import Reading, reading_of
+from p2p_sim.leakage.estimates import Estimates, by_features, moved
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.eta_from_others import from_others
 from p2p_sim.leakage.neighbour_search import shares_of
@@ -72,6 +73,8 @@ def attack(
     held_out: Population | None = None,
     canaries: float | None = None,
     users: str = "curious",
+    estimates: Estimates | None = None,
+    bounded: bool = True,
     progress: Asked = None,
 ) -> LabelInference:
     """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
@@ -92,6 +95,9 @@ def attack(
     one crowd, "knn", "model" and "prior" are estimated from their labels instead.
     ``users``: "deviating", or "all deviating", as in ``privacy.profile``: no run has any, so what they read of each
     victim is drawn by the law of the view, where it is known and is of one answer of hers.
+    ``estimates``: keeps what is estimated, for attacks on other runs among the same people; and then the baseline may
+    guess by those of the users and by that of ``held_out``, whatever the protocol mixes, so that it is the same for all
+    protocols.  ``bounded``: whether guarantees are looked up, which may take longer than the attack.
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
 
@@ -110,8 +116,9 @@ def attack(
     seen = run.view(view, channels=channels, protocol=protocol)
     chosen = _chosen(attackers, planted is not None and LEARNER in seen.coalition.servers)
     asked = _Asked(
-        run, program, seen, eta, gains, float(confidence), seed, users, held_out, canaries, planted, tell
-    )
+        run, program, seen, eta, gains, float(confidence), seed, users, held_out, canaries, planted, estimates, bounded,
+        tell,
+    )  # fmt: skip
     return _guessed(asked, chosen, advantage.utility_name(utility, gains))
 
 
@@ -130,6 +137,8 @@ class _Asked:
     held_out: Population | None
     share: float | None
     planted: Canaries | None
+    estimates: Estimates | None
+    bounded: bool
     tell: Progress
 
 
@@ -143,9 +152,7 @@ def _guessed(asked: _Asked, chosen: Mapping[str, Attacker | None], utility: str)
     before_coins, within = _believed(asked, people, groups)
     belief, victims = _informed(before_coins, taking_part, seen, asked.planted)
     features = people.x is not None and not (isinstance(asked.eta, str) and asked.eta == "prior")
-    baseline = without_messages(
-        belief, people, asked.gains, victims, features=features, seed=asked.seed, groups=groups
-    )
+    baseline = _baseline(asked, belief, people, victims, features, groups)
     reading = _reading(program, seen, people, asked.users, run)
     alone = isinstance(reading, Reading)
     table = _Table(people, victims, asked.gains, baseline, asked.confidence, None if alone else groups)
@@ -157,16 +164,17 @@ def _guessed(asked: _Asked, chosen: Mapping[str, Attacker | None], utility: str)
     if CANARIES in chosen:
         tell("canary attack", len(chosen) - 1, len(chosen))
         rows += _of_canaries(asked, knowledge, people, before_coins.rows)
-    tell(f"accounting for view {seen.name}", 0, 0)
+    if asked.bounded:
+        tell(f"accounting for view {seen.name}", 0, 0)
     question = view_bounds.Question(
         program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, utility,
         asked.gains, table.baseline_least(), run.faults, asked.users,
     )  # fmt: skip
     exact = None if OPTIMAL not in chosen else _by_law(reading, question)
-    by_law = [] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)]
+    by_law = [] if exact is None else [advantage.by_law(advantage.by_law_of(OPTIMAL), exact)]
     return LabelInference(
         seen.name, len(victims), len(asked.gains), belief.source, utility, asked.confidence, table.independent,
-        (*rows, *by_law), (*view_bounds.bounds(question), *_promised(question, rows)),
+        (*rows, *by_law), (*view_bounds.bounds(question), *_promised(question, rows)) if asked.bounded else (),
         None if best is None else _per_user(best, belief, people, victims),
     )  # fmt: skip
 
@@ -412,7 +420,8 @@ def _belief(asked: _Asked, people: Population, groups: npt.NDArray[np.int64] | N
     eta, run, labels = asked.eta, asked.run, asked.program.label_count()
     if isinstance(eta, str):
         law = run.notes.get("label_law")
-        found = priors.of_population(eta, people, labels, asked.seed, law, asked.tell, groups)
+        make = priors.of_population if asked.estimates is None else asked.estimates.of_population
+        found = make(eta, people, labels, asked.seed, law, asked.tell, groups)
         return _telling_of_ids(found, eta, run, people)
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
@@ -425,8 +434,47 @@ def _of_others(asked: _Asked, people: Population) -> Eta | None:
     eta, others = asked.eta, asked.held_out
     if others is None or not isinstance(eta, str) or eta not in ("knn", "model", "prior"):
         return None
-    found = from_others(eta, people, others, asked.program.label_count(), asked.seed)
+    make = from_others if asked.estimates is None else asked.estimates.from_others
+    found = make(eta, people, others, asked.program.label_count(), asked.seed)
     return None if found is None else _telling_of_ids(found, eta, asked.run, people)
+
+
+def _baseline(
+    asked: _Asked,
+    belief: Eta,
+    people: Population,
+    victims: npt.NDArray[np.int64],
+    features: bool,
+    groups: npt.NDArray[np.int64] | None,
+) -> Baseline:
+    """Return the best guess without messages; with ``estimates`` the same in whatever order the users are."""
+    how: dict[str, Any] = {"features": features, "seed": asked.seed}
+    if asked.estimates is None or belief.exact:
+        return without_messages(belief, people, asked.gains, victims, groups=groups, **how)
+    whole, order = by_features(people)
+    place = np.argsort(order)[victims]
+    found = without_messages(
+        moved(belief, order), whole, asked.gains, np.sort(place), groups=None if groups is None else groups[order],
+        beside=[each[order] for each in _beside(asked, people)], **how,
+    )  # fmt: skip
+    back = np.argsort(np.argsort(place))
+    return replace(found, guess=found.guess[back], rivals=tuple(each[back] for each in found.rivals))
+
+
+def _beside(asked: _Asked, people: Population) -> list[Floats]:
+    """Return what else the baseline may guess by, the same for every protocol: no message is in it.
+
+    Where messages are mixed, the attacker must not go by her victims' labels; who sees no message may.
+    """
+    eta, kept, labels = asked.eta, asked.estimates, asked.program.label_count()
+    if kept is None or eta not in ("knn", "model"):
+        return []
+    assert isinstance(eta, str)
+    found = [kept.of_population(eta, people, labels, asked.seed)]
+    others = (
+        None if asked.held_out is None else kept.from_others(eta, people, asked.held_out, labels, asked.seed)
+    )
+    return [each.rows for each in (*found, others) if each is not None]
 
 
 def _telling_of_ids(found: Eta, eta: str, run: Run, people: Population) -> Eta:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ def without_messages(
     features: bool = True,
     seed: int = 0,
     groups: Ints | None = None,
+    beside: Sequence[Floats] = (),
 ) -> Baseline:
     """Return the best guess without messages of the ``victims`` (rows), and what it may fall short of the very best.
 
@@ -39,7 +41,8 @@ def without_messages(
     estimate, always the same label, the shares of the user's cluster, and with ``features`` what a logistic regression
     says that was trained on the true labels of the other half of the users, as the simple prediction attack trains one
     on released labels.  Each half of the victims is guessed by what does best on the true labels of the other half: the
-    best on the same users would be better on them than it is, and messages would seem to add less.  ``rivals``: the
+    best on the same users would be better on them than it is, and messages would seem to add less.  ``beside``: other
+    estimates of P(y | x), each as ``belief.rows``, whose guesses are among them.  ``rivals``: the
     guesses of which one may be the best, for intervals that hold whichever it is.
 
     So it is the best guess that this attacker's estimate of P(y | x) and such simple models allow.  Where all of them
@@ -58,16 +61,18 @@ def without_messages(
     bayes = decide(rows, gains)
     if belief.exact:
         return Baseline(bayes, float((rows @ gains.T).max(axis=1).mean()))
-    guesses = [bayes, *_others(people, gains, victims, features, seed, groups)]
+    own = [] if (bayes == bayes[0]).all() else [bayes]  # always the same label: it is among the guesses below
+    further = [decide(rows[victims], gains) for rows in beside]
+    others = _others(people, gains, victims, features, seed, groups)
+    guesses = [*further, *others, *own] if further else [*own, *others]
     worth = [float(gains[guess, truth].mean()) for guess in guesses]
-    first = int((bayes == bayes[0]).all())  # always the same label, so it is among the guesses once more
-    picked = _picked(guesses[first:], gains, truth, seed)
-    rivals = _rivals(guesses[first:], worth[first:], float(gains.max()))
+    picked, rivals = _picked(guesses, gains, truth, seed), _rivals(guesses, worth, float(gains.max()))
     if belief.from_half is None:
         return Baseline(picked, rivals=rivals)
     coarse = float(gains[decide(belief.from_half[victims], gains), truth].mean())
-    left = max(0.0, worth[0] - coarse) * EXTRAPOLATED
-    return Baseline(picked, regret=max(0.0, worth[0] + left - max(worth)), rivals=rivals)
+    fine = float(gains[bayes, truth].mean())
+    left = max(0.0, fine - coarse) * EXTRAPOLATED
+    return Baseline(picked, regret=max(0.0, fine + left - max(worth)), rivals=rivals)
 
 
 def _picked(guesses: list[Ints], gains: Floats, truth: Ints, seed: int) -> Ints:

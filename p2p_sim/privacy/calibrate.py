@@ -240,14 +240,20 @@ class _Solver:
             where = replace(where, useful=once)
         value = None
         if smallest is not None:  # the smallest cluster is mostly the worst one, and quicker than all of them
-            value = _search(where, self._keeps(population=None, cluster_size=smallest), near)
+            value = _search(where, self._keeps(population=None, cluster_size=smallest), near, self._guesses())
         if value is None or not self._keeps()(value):
-            value = _search(where, self._keeps(), near)
+            value = _search(where, self._keeps(), near, self._guesses())
         if value is None:
             raise self._unreachable()
         return _settled(
             where, value, lambda at: self.account(at).epsilon_bracket(self.delta).upper <= self.epsilon
         )
+
+    def _guesses(self) -> Sequence[float]:
+        """Return values between which the one that is sought may be: of what users do by themselves, at its ε."""
+        if self.vary != "epsilon" or self.times > 1:
+            return ()
+        return [self.epsilon + times * self.delta for times in _JUST_ABOVE]
 
     def _keeps(self, **other: Any) -> Callable[[float], bool]:
         return lambda value: _keeps(self.account(value, **other), self.epsilon, self.delta)
@@ -276,8 +282,41 @@ def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:
     return found.law.keeps(epsilon, delta)
 
 
-def _search(where: Range, holds: Callable[[float], bool], near: float = 1e-9) -> float | None:
-    """Bisect to a relative ``near``; return the most useful value found that keeps the promise, or None."""
+@dataclass
+class _Monotone:
+    """Whether values keep a promise; of those more private than one that does, and more useful than one that does not,
+    nothing is computed."""
+
+    where: Range
+    holds: Callable[[float], bool]
+    _keeping: float = -math.inf
+    _breaking: float = math.inf
+
+    def __call__(self, value: float) -> bool:
+        useful = value if self.where.useful > self.where.private else -value
+        if useful <= self._keeping or useful >= self._breaking:
+            return useful <= self._keeping
+        found = self.holds(value)
+        if found:
+            self._keeping = useful
+        else:
+            self._breaking = useful
+        return found
+
+
+def _search(
+    where: Range, computed: Callable[[float], bool], near: float = 1e-9, guesses: Sequence[float] = ()
+) -> float | None:
+    """Bisect to a relative ``near``; return the most useful value found that keeps the promise, or None.
+
+    ``guesses``: values of which it is good to know first; what is found does not depend on them.
+    """
+    holds = _Monotone(where, computed)
+    for guess in guesses:
+        if not min(where.private, where.useful) < guess < max(where.private, where.useful) or not holds(
+            guess
+        ):
+            break
     if holds(where.useful):
         return where.useful
     good, bad = where.private, where.useful
@@ -298,6 +337,9 @@ def _search(where: Range, holds: Callable[[float], bool], near: float = 1e-9) ->
             bad = middle
     return good
 
+
+_JUST_ABOVE = (0.0, 4.0, 100.0)
+"""How many δ lie between ε and the largest parameter of a randomizer that keeps it: (1 + exp(-ε)) for two labels."""
 
 _NUDGES = (1e-10, 1e-9, 1e-8, 1e-7)
 

@@ -13,12 +13,16 @@ from p2p_sim.report.figure_text import Number, cell
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head.  Values are formatted by ``figure_text.cell``; ``notes``: below the table, numbered from 1."""
+    """Rows under a head.  Values are formatted by ``figure_text.cell``; ``notes``: below the table, numbered from 1.
+
+    ``meanings``: of each head, a few words that are shown when it is pointed at; empty for none.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     notes: Sequence[str] = ()
+    meanings: Sequence[str] = ()
 
 
 class Drawing(Protocol):
@@ -195,9 +199,10 @@ def _wide(inner: str, name: str) -> str:
 def _table(table: Table) -> str:
     """Return a table as HTML: columns of numbers are aligned right, the first cell of a row is its head."""
     classes = [_class([row[i] for row in table.rows]) for i in range(len(table.head))]
+    meanings = table.meanings or [""] * len(table.head)
     heads = "".join(
-        f'<th scope="col"{_head(name, c)}>{_text(name)}</th>' if name else "<td></td>"
-        for name, c in zip(table.head, classes, strict=True)
+        f'<th scope="col"{_head(name, c)}{_title(meant)}>{_text(name)}</th>' if name else "<td></td>"
+        for name, c, meant in zip(table.head, classes, meanings, strict=True)
     )
     rows = "".join(f"<tr>{_line(row, classes)}</tr>\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
@@ -211,6 +216,10 @@ def _table(table: Table) -> str:
 def _head(name: str, given: str) -> str:
     """Return the class of a head: that of its column, unless a word is too long for a small screen."""
     return ' class="token"' if not given and max(map(len, name.split()), default=0) > _SHORT else given
+
+
+def _title(meaning: str) -> str:
+    return f' title="{_text(meaning)}"' if meaning else ""
 
 
 def _line(row: Sequence[Any], classes: Sequence[str]) -> str:

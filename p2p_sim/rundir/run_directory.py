@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,8 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
         written_there = (
             isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building
         )  # by its sites
-        parts = [] if written_there else _columns_to_write(folder / OUTPUTS, run.outputs)
+        parts: list[Callable[[], Any]] = [functools.partial(described, run, population)]
+        parts += [] if written_there else _columns_to_write(folder / OUTPUTS, run.outputs)
         if population and run.faulty:  # who lied would tell of the seed
             liars = {name: {"user": users} for name, users in run.faulty.items()}
             parts += _columns_to_write(folder / "faults", liars)
@@ -106,7 +107,7 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
         if population and run.population is not None:
             people = population_file.stored(run.population, run.source)
             parts.append(functools.partial(population_file.write, folder, people))
-        *_, about = side_by_side([*parts, functools.partial(described, run, population)], threads)
+        about, *_ = side_by_side(parts, threads)
         about |= {"sha256": integrity.of(folder)}
         permissions.create(folder / RUN, text_of(about), private=about["seed"] is not None)
         building.whole()
@@ -128,14 +129,22 @@ def _columns_to_write(folder: Path, parts: Mapping[str, Mapping[str, Array]]) ->
 def side_by_side(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
     """Do some tasks and return their results; raises the first error in order, when what was begun has ended.
 
-    Ctrl-C waits for them, too, unlike that of ``core.threads``: else they would write on to a folder that is removed.
+    The calling thread is one of the threads, and begins with the last.  Ctrl-C waits for what was begun, too, unlike
+    that of ``core.threads``: else it would write on to a folder that is removed.
     """
     if threads == 1 or len(tasks) < 2:
         return [task() for task in tasks]
-    pool = ThreadPoolExecutor(min(threads, len(tasks)))
+    pool = ThreadPoolExecutor(min(threads, len(tasks)) - 1)
     try:
-        begun = [pool.submit(task) for task in tasks]
-        return [each.result() for each in begun]
+        results = [pool.submit(task) for task in tasks]
+        for place, task in reversed(list(enumerate(tasks))):
+            if results[place].cancel():  # nobody has begun it
+                results[place] = Future()
+                try:
+                    results[place].set_result(task())
+                except Exception as error:  # raised below, if none before it is
+                    results[place].set_exception(error)
+        return [result.result() for result in results]
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -11,26 +11,38 @@ from p2p_sim.core.message import USER
 
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
+    from p2p_sim.leakage.estimates import Estimates
     from p2p_sim.run import Run
 
 ETA = "model"
 """Where attackers take P(y | x) from, unless a sweep says otherwise: "knn" takes ten times as long on many users."""
 
 
-def attack_on(run: Run, held_out: Population | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of every attacker of a view; ``settings``: with ``attack``, the view, and perhaps ``eta``.
+CONFIDENCE = 0.95
+"""Of an advantage's interval, unless a sweep says otherwise."""
+
+
+def attack_on(
+    run: Run, held_out: Population | None, settings: Mapping[str, Any], estimates: Estimates
+) -> dict[str, Any]:
+    """Return the figures of every attacker of a view; ``settings``: with ``attack``, the view, and perhaps ``eta`` and
+    ``attack_confidence`` and ``attack_utility``.
 
     Of each attacker: the share of labels guessed right, the same without messages (baseline), and the advantage with
-    its 95 % interval and basis; missing where the attack was refused, and ``attack_why`` says why none was made.
+    its interval and basis; missing where the attack was refused, and ``attack_why`` says why none was made.
 
     *Source:* ``leakage.attack``.
     """
     from p2p_sim.leakage.attack import attack
 
     view, eta = settings["attack"], settings.get("eta", ETA)
+    confidence = settings.get("attack_confidence", CONFIDENCE)
     found: dict[str, Any] = {"attack": view, "eta": eta}
     try:
-        done = attack(run, view, eta=eta, held_out=held_out, progress=False)
+        done = attack(
+            run, view, eta=eta, utility=settings.get("attack_utility", "0/1"), held_out=held_out,
+            confidence=confidence, estimates=estimates, bounded=False, progress=False,
+        )  # fmt: skip
     except InputError as error:
         return found | {"attack_why": str(error)}
     for row in done.rows:
@@ -42,7 +54,7 @@ def attack_on(run: Run, held_out: Population | None, settings: Mapping[str, Any]
         found[f"advantage_lower{name}"] = None if refused else row.advantage.lower
         found[f"advantage_upper{name}"] = None if refused else row.advantage.upper
         found[f"advantage_basis{name}"] = row.basis
-    return found | {"attack_eta_from": done.eta_from, "attack_why": ""}
+    return found | {"attack_eta_from": done.eta_from, "attack_groups": done.groups, "attack_why": ""}
 
 
 def costs_of(run: Run) -> dict[str, Any]:

@@ -32,6 +32,9 @@ _KEPT = {
 ADVICE = "remove it with p2p-sim rm and sweep again, or give another --out"
 _PATIENCE = 1.0  # seconds: p2p-sim ls holds the lock while it looks
 
+Owner = tuple[Path, str]
+"""The folder that a sweep's folder is a part of, and what that is, such as "comparison"."""
+
 
 @dataclass
 class SweepFolder:
@@ -144,13 +147,16 @@ def check(path: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[SweepFolder]:
-    """Hold a sweep's folder, made if there is none; raises InputError if another sweep is written there."""
+def held(path: Path, of: Owner | None = None) -> Iterator[SweepFolder]:
+    """Hold a sweep's folder, made if there is none; raises InputError if another sweep is written there.
+
+    ``of``: what the folder is a part of, where it is one.
+    """
     check(path)
     new = [parent for parent in (path, *path.parents) if not parent.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
-        descriptor = _locked(path)
+        descriptor = _locked(path, of)
     except OSError as error:
         raise InputError(f"--out {str(path)!r} cannot be written: {error.strerror or error}") from error
     try:
@@ -183,9 +189,9 @@ def opened(path: Path) -> Iterator[SweepFolder]:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep every sweep from writing to a folder of one; raises InputError if one is."""
-    descriptor = _locked(path)
+def locked(path: Path, of: Owner | None = None) -> Iterator[None]:
+    """Keep every sweep from writing to a folder of one; raises InputError if one is.  ``of``: as of ``held``."""
+    descriptor = _locked(path, of)
     try:
         yield
     finally:
@@ -225,8 +231,9 @@ def _about(path: Path) -> dict[str, Any] | None:
     return found
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, of: Owner | None) -> int:
     """Return the open, locked file of a sweep's runs; raises InputError if another process has it."""
+    whole, kind = of or (path, "sweep")
     until = time.monotonic() + _PATIENCE
     while True:
         descriptor = os.open(
@@ -237,6 +244,6 @@ def _locked(path: Path) -> int:
         os.close(descriptor)
         if time.monotonic() > until:
             raise InputError(
-                f"{str(path)!r} is being written by another sweep: wait for its end, or name another folder"
+                f"{str(whole)!r} is being written by another {kind}: wait for its end, or name another folder"
             )
         time.sleep(0.05)

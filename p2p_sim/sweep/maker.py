@@ -23,6 +23,7 @@ from p2p_sim.sweep.one_run import (
 
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
+    from p2p_sim.leakage.estimates import Estimates
     from p2p_sim.learning.data.datasets import Dataset
 
 _KEPT = 2  # data sets that a process holds
@@ -48,6 +49,7 @@ class Maker:
         self._examples: dict[str, tuple[Dataset, dict[str, str]]] = {}
         self._calibrated: dict[str, tuple[float, Row]] = {}
         self._privacy: dict[str, Row] = {}
+        self._estimates: Estimates | None = None
 
     def row(self, run: OneRun, content: str | None) -> Row:
         """Make a run, and return its row; ``content``: the SHA-256 of its examples.
@@ -85,8 +87,14 @@ class Maker:
         rounds = 1 + max((number for (_, number), count in done.counts.items() if count.messages), default=-1)
         more = attacked.costs_of(done) if settings.get("costs") else {}
         if "attack" in settings:
-            more |= attacked.attack_on(done, held_out, settings)
+            more |= attacked.attack_on(done, held_out, settings, self._estimated())
         return columns_of(run) | found | promised | more | {"rounds": rounds, "digest": done.digest}
+
+    def _estimated(self) -> Estimates:
+        from p2p_sim.leakage.estimates import Estimates
+
+        self._estimates = self._estimates or Estimates()
+        return self._estimates
 
     def _read(
         self, run: OneRun, protocol: Protocol, content: str | None

@@ -42,13 +42,17 @@ USERS: dict[str, type] = {"users": int, "cluster_size": int, "share": float, "fe
 USERS_LISTS: dict[str, type] = {"shares": float}
 
 SCALARS = DATA | USERS | {
-    "model": str, "graph": str, "crypto": str, "delta": float, "seed": int, "attack": str, "eta": str, "costs": bool,
+    "model": str, "graph": str, "crypto": str, "delta": float, "seed": int, "attack": str, "eta": str,
+    "attack_confidence": float, "attack_utility": str, "costs": bool,
 }  # fmt: skip
 LISTS = DATA_LISTS | USERS_LISTS | {"faults": str, "views": str}
 """Settings whose value is a list: to try several of them, give a list of lists."""
 
 ETA = ("knn", "model", "prior", "true")
 """Where the attackers of ``attack`` take P(y | x) from."""
+
+UTILITIES = ("0/1", "weighted")
+"""What a right guess is worth to the attackers: alike, or 1 / (2 p_y), so that rare labels count as much as others."""
 
 SEEDS = ("seed", "split_seed")
 """Runs that differ in these alone are trials of one setting."""
@@ -149,6 +153,11 @@ def _check_eta(name: str) -> None:
         raise InputError(f"eta = {name!r}: allowed are {', '.join(ETA)}{near(name, ETA)}")
 
 
+def _check_utility(name: str) -> None:
+    if name not in UTILITIES:
+        raise InputError(f"attack_utility = {name!r}: allowed are {', '.join(UTILITIES)}")
+
+
 def _check_count(name: str) -> Callable[[int], None]:
     return partial(check_whole, name)
 
@@ -156,10 +165,11 @@ def _check_count(name: str) -> Callable[[int], None]:
 _RANGES: dict[str, Callable[[Any], object]] = {
     "seed": check_seed, "split_seed": lambda seed: check_seed(seed, "split_seed"), "delta": check_delta,
     "model": _check_model, "crypto": _check_crypto, "eta": _check_eta,
-    "users": _check_count("users"), "cluster_size": _check_count("cluster_size"),
+    "attack_utility": _check_utility, "users": _check_count("users"), "cluster_size": _check_count("cluster_size"),
     "clusters": _check_count("clusters"),
     "features": lambda features: check_whole("features", features, 0, MAX_FEATURES),
     "share": lambda share: check_range("share", share, 0, 1),
+    "attack_confidence": lambda given: check_range("attack_confidence", given, 0.5, 1, open_high=True),
     "test": lambda test: check_range("test", test, 0, 1, open_low=True, open_high=True),
 }  # fmt: skip
 """What checks a value of the right type; what is not here is checked by the run."""

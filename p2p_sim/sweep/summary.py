@@ -43,8 +43,8 @@ def names_of_settings(table: Any) -> list[str]:
     return [name for name in found if name not in decided]
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of trials, and the half width of its 95 % interval; that of one trial is not a number.
+def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the mean of trials, and the half width of its interval; that of one trial is not a number.
 
     *Assumes:* trials with independent seeds, and means that are close to normal.
     """
@@ -55,7 +55,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     from scipy.special import stdtrit
 
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
-    return mean, float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(n)
+    return mean, float(stdtrit(n - 1, (1 + confidence) / 2)) * deviation / math.sqrt(n)
 
 
 def by_setting(table: Any) -> list[dict[str, Any]]:

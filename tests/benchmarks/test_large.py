@@ -15,7 +15,7 @@ def test_a_command_is_measured_and_blocks_change_no_digest(tmp_path: Path) -> No
     assert one.digest == other.digest
     assert 0.05 < one.peak < 4
     assert one.cpu > 0 < one.wall
-    row = large._row("blocks", 3000, [one, other], {"digests": 1})
+    row = large._row("local", 3000, [one, other], {"digests": 1})
     assert row["reached"]
     assert not large._row("local", 3000, [one], {"wall": one.wall / 2})["reached"]
 

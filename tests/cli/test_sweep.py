@@ -137,7 +137,7 @@ WRONG = {
     "a file": (("sweep", "small.toml", "--out", "wrong.toml"), "is a file"),
     "ls of nothing": (("ls", "nowhere"), "is no folder"),
     "rm of nothing": (("rm", "nowhere"), "is not there"),
-    "rm of a stranger": (("rm", "."), "is no run and no sweep"),
+    "rm of a stranger": (("rm", "."), "is no run, no sweep and no comparison"),
 }
 
 
@@ -172,7 +172,7 @@ def test_ls_lists_runs_and_sweeps(cli: Any, kept: Path) -> None:
         '{"format": 2, "protocol": 1}'
     )
     assert cli("ls", "--json").json[0]["state"] == "damaged"
-    assert "no runs or sweeps" in cli("ls", "sweeps/small/..//../runs/latest/outputs").out
+    assert "no runs, sweeps or comparisons" in cli("ls", "sweeps/small/..//../runs/latest/outputs").out
 
 
 def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None:

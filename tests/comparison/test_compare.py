@@ -19,11 +19,15 @@ from p2p_sim.comparison.table import FRONT
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning import users_of_run
 from p2p_sim.protocol_parameters import complete, parameters
+from p2p_sim.rundir import comparison_files
 from p2p_sim.sweep import folder
 from p2p_sim.sweep.memory import Need
 from p2p_sim.sweep.table import FAILED
 from p2p_sim.sweep.time_budget import TimedWorkers
-from tests.comparison.conftest import PEOPLE
+from tests.comparison.conftest import FEW, PEOPLE
+from tests.render.web.conftest import chromium
+
+__all__ = ["chromium"]
 
 Compared = Callable[..., Comparison]
 
@@ -163,6 +167,33 @@ def test_where_nothing_fits_what_is_relaxed_makes_it_fit(compared: Compared) -> 
     assert relaxed.table.set_index("protocol").loc["secure-aggregation", "parameter"] == "epsilon"
 
 
+def test_where_what_fits_is_of_no_use_the_target_is_said_that_would_do(compared: Compared) -> None:
+    how: dict[str, Any] = {"protocols": ["randomized-response"], "users": 300, "features": 2, "seeds": 3}
+    none = compared("none", **how, target="epsilon=0.2", constraints=["user<=0"], picture=True)
+    advice = none.recommendation
+    assert advice.protocol is None
+    assert advice.reasons[0].startswith("nothing that fits learns more than always guessing the same does")
+    (relaxed,) = advice.relax
+    assert relaxed.text(none.question.promises).startswith("relax the target on learner from 0.2 to ")
+    assert "then randomized-response learns more than guessing, " in relaxed.text(none.question.promises)
+    assert set(relaxed.to) == {"learner"}  # a user sees nothing there either
+    again = compared("relaxed", **how, target={"epsilon": relaxed.to["learner"]}, constraints=["user<=0"])
+    assert again.recommendation.protocol == "randomized-response"
+    untried = compared("untried", **how, target="epsilon=0.2", constraints=["user<=0"])
+    assert "no other epsilon was tried, as that takes --out" in untried.recommendation.reasons[1]
+
+
+def test_where_nothing_tried_is_of_use_that_is_said(compared: Compared) -> None:
+    none = compared(
+        protocols=["randomized-response"], users=60, features=1, seeds=3, target="epsilon=0.01", picture=True
+    )
+    advice = none.recommendation
+    assert (advice.protocol, advice.relax) == (None, ())
+    assert advice.reasons[1].startswith(
+        "nor does any where learner may learn 0.02 or 0.04 (the best there is "
+    )
+
+
 def test_a_constraint_that_cannot_be_kept_is_named_with_what_would_do(compared: Compared) -> None:
     few = ["secure-aggregation"]
     none = compared("none", protocols=few, constraints=["aggregator (all deviating)<=0.001"])
@@ -273,7 +304,7 @@ def test_a_place_of_something_else_is_left_as_it_is(
 
 def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_path: Path) -> None:
     found = compared(picture=True, protocols=["randomized-response", "peer-to-peer"])
-    page = (tmp_path / "a" / comparing.REPORT).read_text()
+    page = (tmp_path / "a" / comparison_files.REPORT).read_text()
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert {point["protocol"] for point in found.points} == {"randomized-response", "peer-to-peer"}
@@ -285,9 +316,30 @@ def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_p
     assert {*found.front["protocol"], "true labels", "guessing"} <= {*drawn}
     found.to_html(tmp_path / "b.html")
     assert (tmp_path / "b.html").read_text() == page
-    for name in (comparing.TABLE, comparing.TABLE_CSV, comparing.WHOLE, comparing.REPORT):
+    for name in (
+        comparison_files.TABLE,
+        comparison_files.TABLE_CSV,
+        comparison_files.WHOLE,
+        comparison_files.REPORT,
+    ):
         assert (tmp_path / "a" / name).stat().st_mode & 0o077 == 0, name  # it tells seeds
-    assert folder.is_sweep(tmp_path / "a" / comparing.RUNS)
+    assert folder.is_sweep(tmp_path / "a" / comparison_files.RUNS)
+
+
+def test_the_tables_of_the_page_are_no_wider_than_it(
+    chromium: Any, compared: Compared, tmp_path: Path
+) -> None:
+    compared(constraints=["user<=3", "coalition(3)<=5"], protocols=[*FEW, "secure-aggregation"], picture=True)
+    window = chromium.new_context(viewport={"width": 1200, "height": 900})
+    tab = window.new_page()
+    tab.goto((tmp_path / "a" / comparison_files.REPORT).as_uri())
+    widths = tab.eval_on_selector_all(
+        "table", "all => all.map(one => [one.getBoundingClientRect().width, one.parentElement.clientWidth])"
+    )
+    assert len(widths) > 6
+    assert all(table <= room + 1 for table, room in widths), widths
+    assert tab.get_by_title("what learner learns of one label, in nats").count() >= 1
+    window.close()
 
 
 def test_a_target_of_nothing_has_the_same_setting_at_every_epsilon(

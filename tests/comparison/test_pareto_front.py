@@ -179,3 +179,11 @@ def test_bounds_and_estimates_are_doubts() -> None:
     assert doubts[0].startswith("the ε of learner is an upper bound")
     assert doubts[1] == "the ε of user is claimed, not proven"
     assert doubts[2].startswith("the attack is an estimate (measured")
+
+
+def test_of_like_ones_that_cost_the_same_the_better_is_taken() -> None:
+    found = chosen([made_up(0), made_up(1)], {"p0": [0.7, 0.8, 0.75], "p1": [0.7, 1.0, 0.9]})
+    assert (found.protocol, found.seeds) == ("p1", 3)
+    assert (
+        found.agreeing == 2
+    )  # the first seed alone has no better one, and the first of the catalogue is taken

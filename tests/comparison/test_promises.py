@@ -16,7 +16,7 @@ def test_text_and_mappings_say_the_same() -> None:
     text = promises.read("view=learner,epsilon=1,delta=1e-6", ["user<=2", "coalition(3) ≤ 4"])
     same = promises.read({"view": "learner", "epsilon": 1, "delta": 1e-6}, {"user": 2, "coalition(3)": 4})
     assert text == same
-    assert text.told() == "learner <= 1, with user <= 2, learner+3*user <= 4, at δ = 1e-06"
+    assert text.text() == "learner <= 1, with user <= 2, learner+3*user <= 4, at δ = 1e-06"
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from experiments import _needs
-from experiments._common import VERDICTS, main
+from experiments._common import VERDICTS, Options, Outcome, drifted, main
 
 
 def results(scripts: Sequence[Any], out: Path) -> dict[str, Any]:
@@ -21,6 +21,16 @@ def results(scripts: Sequence[Any], out: Path) -> dict[str, Any]:
         assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
     names = [script.EXPERIMENT.name for script in scripts]
     return {name: json.loads((out / f"{name}.json").read_text()) for name in names} | {"out": out}
+
+
+def outcome(script: Any, out: Path) -> Outcome:
+    """What a quick run of a script finds, held to earlier values; skips where what it needs is absent."""
+    if missing := _needs.missing(script.EXPERIMENT.needs):
+        pytest.skip(missing)
+    options = Options(quick=True, seeds=None, address=None, out=out)
+    found = script.EXPERIMENT.run(options)
+    assert drifted(script.EXPERIMENT, options, found) == []
+    return cast("Outcome", found)
 
 
 def claims(told: dict[str, Any], script: Any) -> list[dict[str, str]]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments import _needs
 from experiments import attacks_figure2 as script
-from experiments._common import Options
 from p2p_sim.learning.training import pate_accounting
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -21,9 +19,7 @@ WRONG = "not reproduced"
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if missing := _needs.missing(script.EXPERIMENT.needs):
-        pytest.skip(missing)
-    return script.run(Options(True, None, None, Path(tmp_path_factory.mktemp("out"))))
+    return quick.outcome(script, tmp_path_factory.mktemp("out"))
 
 
 def test_a_quick_run_decides_every_claim(found: Any) -> None:

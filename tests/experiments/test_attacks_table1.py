@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from experiments import _needs, _patch_features
+from experiments import _patch_features
 from experiments import attacks_table1 as script
-from experiments._common import Options
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -19,9 +19,7 @@ WRONG = "not reproduced"
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if missing := _needs.missing(script.EXPERIMENT.needs):
-        pytest.skip(missing)
-    return script.run(Options(True, None, None, tmp_path_factory.mktemp("out")))
+    return quick.outcome(script, tmp_path_factory.mktemp("out"))
 
 
 def test_a_quick_run_decides_every_claim(found: Any) -> None:

@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments import _needs
 from experiments import attacks_table1_fixmatch as script
-from experiments._common import Options
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_student_of_fixmatch(tmp_path: Path) -> None:
-    if missing := _needs.missing(script.EXPERIMENT.needs):
-        pytest.skip(missing)
-    rows = script.run(Options(True, None, None, tmp_path)).tables[""]
+    rows = quick.outcome(script, tmp_path).tables[""]
     assert [row["epsilon"] for row in rows] == [float("inf"), 1.0, 0.1]
     assert rows[1]["epsilon_spent"] == pytest.approx(1.0)
     good = [row | {"test": test, "attack": test} for row, test in zip(rows, (0.95, 0.9, 0.2), strict=True)]

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow
 
 def test_a_quick_run_decides_every_claim(tmp_path: Any) -> None:
     told = quick.claims(quick.results([script], tmp_path), script)
-    assert len(told) == 4
+    assert len(told) == 5
     assert told[-1]["where"].endswith("PATE-FM")
     rows = {
         (row["method"], row["epsilon"]): row for row in read_csv(tmp_path / f"{script.EXPERIMENT.name}.csv")
     }
-    assert len(rows) == 1 + 4 + 1 + 2
+    assert len(rows) == 1 + 8 + 1 + 2
     assert float(rows[script.TRUE, "inf"]["test"]) > float(rows[script.LP, "0.1"]["test"]) + 0.2
 
 
@@ -33,21 +33,20 @@ def row(data: str, method: str, epsilon: float, test: float, printed: float | No
 
 
 def test_verdicts_follow_from_the_rows() -> None:
-    def verdicts(high: float, low: float, true: float) -> list[str]:
+    def verdicts(high: float, low: float, true: float, prior: float = 0.9) -> list[str]:
         rows = [row("mnist", script.TRUE, np.inf, 0.95, None)]
         rows += [row("mnist", name, 1.0, high, 0.93) for name in script.PROTOCOLS]
         rows += [row("mnist", name, 0.1, low, 0.21) for name in script.PROTOCOLS]
+        rows += [row("mnist", name, e, prior, 0.91) for name in script.PRIORS for e in script.EPSILONS]
         rows += [row("cifar10", script.TRUE_STUDENT, np.inf, true, None)]
         rows += [row("cifar10", script.PATE, 1.0, high, 0.924), row("cifar10", script.PATE, 0.1, low, 0.186)]
         return [claim.verdict for claim in script.claims(rows)]
 
-    assert verdicts(0.93, 0.21, 0.93) == [
-        "reproduced",
-        "reproduced in shape",
-        "reproduced",
-        "reproduced in shape",
-    ]
-    assert verdicts(0.5, 0.4, 0.3) == ["reproduced", "not reproduced", "not comparable", "not comparable"]
+    shape, wrong, unknown = "reproduced in shape", "not reproduced", "not comparable"
+    assert verdicts(0.93, 0.21, 0.93) == ["reproduced", shape, "reproduced", "reproduced", shape]
+    assert verdicts(0.5, 0.4, 0.3) == ["reproduced", wrong, "reproduced", unknown, unknown]
+    assert verdicts(0.93, 0.21, 0.93, prior=0.5)[2:4] == [shape, unknown]
+    assert verdicts(0.93, 0.21, 0.93, prior=0.3)[2] == wrong
 
 
 def test_smaller_images_are_means_of_four_pixels_plane_by_plane() -> None:

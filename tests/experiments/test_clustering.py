@@ -12,9 +12,10 @@ from scipy import stats
 
 from experiments import _clustering_risk as risk
 from experiments import _needs, clustering_figure1, clustering_lower_bound, clustering_table1
-from experiments._common import Claim, Experiment, Options, Outcome
+from experiments._common import Outcome
 from p2p_sim import privacy
 from protocols import ClusterResponse, RandomizedResponse
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -24,12 +25,9 @@ FAR = 6.1
 papers = privacy.bounds.clustering2022
 
 
-def quick(experiment: Experiment, folder: Path) -> Outcome:
-    found = experiment.run(Options(quick=True, seeds=None, address=None, out=folder))
+def drawn(script: Any, folder: Path) -> Outcome:
+    found = quick.outcome(script, folder)
     assert found.claims
-    assert all(
-        isinstance(claim, Claim) for claim in found.claims
-    )  # which refuses one without a verdict or reason
     for plot in found.plots.values():
         assert plot().axes
     return found
@@ -37,7 +35,7 @@ def quick(experiment: Experiment, folder: Path) -> Outcome:
 
 @pytest.fixture(scope="module")
 def association(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return quick(clustering_lower_bound.EXPERIMENT, tmp_path_factory.mktemp("lower_bound"))
+    return drawn(clustering_lower_bound, tmp_path_factory.mktemp("lower_bound"))
 
 
 def test_association_holds_to_both_bounds(association: Outcome) -> None:
@@ -112,7 +110,7 @@ def test_a_slope_is_judged_by_its_interval(slope: float, exponent: float, verdic
 
 
 def test_rates_run_and_the_central_mechanism_costs_three_times_its_epsilon(tmp_path: Path) -> None:
-    found = quick(clustering_table1.EXPERIMENT, tmp_path)
+    found = drawn(clustering_table1, tmp_path)
     assert len(found.tables["slopes"]) + 1 == len(found.claims)
     plain = next(row for row in found.tables["slopes"] if row["mechanism"] == clustering_table1.PLAIN)
     assert plain["low"] < -0.4
@@ -125,7 +123,7 @@ def test_rates_run_and_the_central_mechanism_costs_three_times_its_epsilon(tmp_p
 
 @pytest.mark.skipif(bool(_needs.missing(["mnist", "dp_accounting"])), reason="needs mnist and dp-accounting")
 def test_figure1_runs_with_every_account(tmp_path: Path) -> None:
-    found = quick(clustering_figure1.EXPERIMENT, tmp_path)
+    found = drawn(clustering_figure1, tmp_path)
     rows: dict[tuple[Any, ...], Any] = {
         (row["mechanism"], row["account"], row["epsilon"]): row for row in found.tables[""]
     }

@@ -12,6 +12,7 @@ import pytest
 
 from experiments import _common, _expected, _made_by, _needs
 from experiments._common import Claim, Experiment, Options, Outcome, main, read_csv
+from experiments._expected import Held
 from p2p_sim.core.errors import InputError
 
 CLAIM = Claim("A paper, Figure 1", "it rises", "it rose by 3", "reproduced", "the same data")
@@ -87,8 +88,8 @@ def test_pictures_are_equal_bytes(tmp_path: Path) -> None:
         ("1,0.57,0.01,3\n2,0.52,0.01,3\n", (), 1, "1: accuracy is 0.51, expected 0.57, within 0.057"),
         ("1,0.51,0.01,4\n", (), 1, "1: seeds is 3, expected 4, within 0"),
         ("3,0.51,0.01,3\n", (), 1, "3: expected, and not found"),
-        ("3,0.51,0.01,3\n", ("--quick",), 0, ""),
-        ("1,refused,0.01,3\n", ("--quick",), 1, "1: accuracy is 0.51, expected nan"),
+        ("3,0.51,0.01,3\n", ("--seeds", "3"), 0, ""),
+        ("1,refused,0.01,3\n", ("--seeds", "3"), 1, "1: accuracy is 0.51, expected nan"),
     ],
 )
 def test_values_are_held_to_earlier_ones(
@@ -104,6 +105,23 @@ def test_values_are_held_to_earlier_ones(
     assert run(tmp_path, *words) == code
     assert said in capsys.readouterr().err
     assert bool(told(tmp_path)["drifted"]) is bool(code)
+
+
+@pytest.mark.parametrize("place", ["sample_part", "quick/sample_part", "quick/sample"])
+def test_other_tables_and_quick_runs_have_earlier_values_of_their_own(
+    tmp_path: Path, expected: Callable[[str], None], capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    this = replace(THIS, parts={"part": Held(("n",), {"accuracy": "standard_error"})})
+    expected("1,0.51,0.01,3\n2,0.52,0.01,3\n")
+    (tmp_path / "expected/quick").mkdir()
+    other = tmp_path / f"expected/{place}.csv"
+    for value, code in (("0.51", 0), ("0.61", 1)):
+        other.write_text(f"n,accuracy,standard_error,seeds\n1,{value},0.01,3\n")
+        words = ["--quick"] if place.startswith("quick") else []
+        assert run(tmp_path, *words, experiment=this) == code
+    assert "1: accuracy is 0.51, expected 0.61, within 0.057" in capsys.readouterr().err
+    other.unlink()
+    assert run(tmp_path, "--quick", experiment=this) == 0
 
 
 def test_keys_that_do_not_tell_rows_apart_are_refused(
@@ -187,4 +205,4 @@ def test_rows_of_another_size_are_other_rows(users: str, whole: bool, said: list
         [{"n": 1, "users": 100, "accuracy": 0.5}],
         [{"n": "1", "users": users, "accuracy": "0.9"}],
     )
-    assert _expected.drifted(found, expected, ("n",), {"accuracy": 0.01}, whole=whole) == said
+    assert _expected.drifted(found, expected, Held(("n",), {"accuracy": 0.01}), whole=whole) == said

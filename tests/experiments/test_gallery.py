@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from experiments import __main__ as command
-from experiments import _gallery, _made_by
-from experiments._common import Claim, Experiment, Outcome
+from experiments import _expected, _gallery, _made_by
+from experiments._common import Claim, Experiment, Outcome, read_csv
 from experiments._gallery import Published, page
 
 CLAIM = Claim("A paper, Figure 1", "a | b rises", "it rose by 3", "reproduced", "the same data").__dict__
@@ -27,8 +27,8 @@ SCRIPTS = {name: (experiment(name), f"What {name} shows.") for name in ("first",
 
 def result(name: str, **given: Any) -> dict[str, Any]:
     return {
-        "name": name, "quick": False, "seeds": None, "seconds": 90.3, "skipped": "", "drifted": [],
-        "claims": [CLAIM], "plots": [name], "code": _made_by.code("errata"),
+        "name": name, "quick": False, "seeds": None, "seconds": 90.3, "processor_seconds": 60.7, "skipped": "",
+        "drifted": [], "claims": [CLAIM], "plots": [name], "code": _made_by.code("errata"),
     } | given  # fmt: skip
 
 
@@ -68,6 +68,21 @@ def test_every_script_is_an_experiment() -> None:
         assert any(name in text for text in tests), f"{name} has no test"
 
 
+def test_every_experiment_has_earlier_values_of_full_and_quick_runs() -> None:
+    """Of each table that it holds to them, with the columns that it asks for, and none that no script writes."""
+    tables = {f"{each.name}{'_' + part if part else ''}": held
+              for each, _ in _gallery.experiments().values() for part, held in each.held().items()}  # fmt: skip
+    assert {*_gallery.experiments()} <= {*tables}
+    for quick in (False, True):
+        for table, held in tables.items():
+            rows = read_csv(_expected.file(table, quick=quick))
+            columns = {*held.keys, *held.values, *(by for by in held.values.values() if isinstance(by, str))}
+            assert rows
+            assert columns <= {*rows[0]}, f"{table}: the earlier values lack a column"
+        there = {file.stem for file in _expected.file("any", quick=quick).parent.glob("*.csv")}
+        assert there == {*tables}
+
+
 def test_a_page(published: Published, tmp_path: Path) -> None:
     (tmp_path / "first.svg").write_text("<svg/>")
     assert published.take("first", result("first"), tmp_path)
@@ -76,7 +91,7 @@ def test_a_page(published: Published, tmp_path: Path) -> None:
     assert "| A paper, Figure 1 | a \\| b rises | reproduced | [first](#first) |" in text
     assert "| A paper, Figure 1 | On second | not run yet | [second](#second) |" in text
     assert "![On first](figures/experiments/first.svg)" in text
-    assert "A full run takes 2 minutes; this is a full one, of 90 seconds." in text
+    assert "A full run takes 2 minutes; this is a full one, of 90 seconds (61 of processor time)." in text
     assert "*Why:* the same data." in text
     assert (published.pictures() / "first.svg").read_text() == "<svg/>"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments import _needs, release_figure3
-from experiments._common import Options
+from experiments import release_figure3
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -17,9 +17,7 @@ WRONG = "not reproduced"
 
 @pytest.fixture(scope="module")
 def accuracies(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if missing := _needs.missing(release_figure3.EXPERIMENT.needs):
-        pytest.skip(missing)
-    return release_figure3.run(Options(True, None, None, tmp_path_factory.mktemp("out")))
+    return quick.outcome(release_figure3, tmp_path_factory.mktemp("out"))
 
 
 def test_released_labels_are_right_as_often_as_lambda_says(accuracies: Any) -> None:
@@ -41,10 +39,27 @@ def test_double_response_hides_users_whose_features_were_replaced(accuracies: An
     assert all(claim.verdict and claim.why for claim in accuracies.claims)
 
 
+def test_intervals_hold_their_means_and_widen_with_the_spread_of_seeds() -> None:
+    around = release_figure3._spread
+    error, reach = around([0.5], 10_000)
+    assert error == pytest.approx(0.005)
+    assert reach == pytest.approx(1.959964 * 0.005)
+    assert around([0.5] * 3, 10_000) == pytest.approx((error, reach))
+    error, reach = around([0.4, 0.5, 0.6], 10_000)
+    assert error == pytest.approx(0.1 / math.sqrt(3))
+    assert reach == pytest.approx(4.302653 * error)  # Student's, of two degrees of freedom
+
+
 def test_claims_of_accuracies_can_fail_and_can_hold(accuracies: Any) -> None:
+    def verdicts(attack: float, test: float, off: float = 0.004) -> list[str]:
+        given = {"attack": attack, "attack_low": attack - off, "attack_high": attack + off}
+        given |= {"test": test, "test_low": test - off, "test_high": test + off}
+        return [claim.verdict for claim in release_figure3.claims([row | given for row in rows])]
+
     rows = accuracies.tables[""]
-    assert release_figure3.claims([row | {"attack": 0.8} for row in rows])[0].verdict == WRONG
-    reached = release_figure3.claims([row | {"attack": 0.64, "test": 0.96} for row in rows])
-    assert reached[1].verdict == "reproduced"
-    near = release_figure3.claims([row | {"attack": 0.69, "test": 0.94} for row in rows])
-    assert near[1].verdict == "reproduced in shape"
+    assert verdicts(0.8, 0.96)[0] == verdicts(0.903, 0.96)[0] == WRONG
+    assert verdicts(0.91, 0.96)[0] == "reproduced"
+    assert verdicts(0.64, 0.96)[1] == "reproduced"
+    assert verdicts(0.648, 0.96)[1] == verdicts(0.64, 0.953)[1] == "reproduced in shape"
+    assert verdicts(0.69, 0.94)[1] == "reproduced in shape"
+    assert verdicts(0.698, 0.94)[1] == verdicts(0.69, 0.932)[1] == WRONG

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import _needs, release_figure4
-from experiments._common import Options
+from experiments import release_figure4
 from p2p_sim.learning.training.feature_generators import kernel_density
+from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
 
@@ -19,9 +19,7 @@ WRONG = "not reproduced"
 
 @pytest.fixture(scope="module")
 def divergences(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if missing := _needs.missing(release_figure4.EXPERIMENT.needs):
-        pytest.skip(missing)
-    return release_figure4.run(Options(True, None, None, tmp_path_factory.mktemp("out")))
+    return quick.outcome(release_figure4, tmp_path_factory.mktemp("out"))
 
 
 def test_an_estimate_is_never_a_guarantee(divergences: Any) -> None:

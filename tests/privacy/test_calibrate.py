@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -251,3 +252,24 @@ def test_a_parameter_called_times_is_the_protocols() -> None:
     asked: dict[str, Any] = {"vary": "flip", "between": (0.5, 0.01), "epsilon": 1.0, "delta": 0.0}
     assert calibrate(Repeated, **asked).protocol.times == 2, "as declared, where it is not given"
     assert calibrate(Repeated, **asked, times=5).protocol.times == 5
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 7.0, 99.9])
+@pytest.mark.parametrize("limit", [1.0, 1 + 1e-6, 0.7, 1.3])
+def test_guesses_change_how_long_a_search_takes_and_not_what_it_finds(epsilon: float, limit: float) -> None:
+    import p2p_sim.privacy.calibrate  # the package's name of it is the function
+    from p2p_sim.privacy.calibrate import RANGES
+
+    module = sys.modules[p2p_sim.privacy.calibrate.__module__]
+    counts = []
+
+    def searched(guesses: tuple[float, ...]) -> float | None:
+        tried: list[float] = []
+        found = module._search(
+            RANGES["epsilon"], lambda value: tried.append(value) or value <= limit * epsilon, guesses=guesses
+        )
+        counts.append(len(tried))
+        return found
+
+    assert searched(()) == searched((epsilon, epsilon + 4e-6, epsilon + 1e-4))
+    assert counts[1] < (counts[0] / 2 if 1 <= limit <= 1 + 1e-6 and epsilon <= 7 else counts[0] + 4)

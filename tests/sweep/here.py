@@ -32,7 +32,7 @@ class Here:
     def give(self, index: int, text: str) -> None:
         self._waiting.append((index, text))
 
-    def take(self) -> tuple[int, str | None, str]:
+    def take(self, _until: float | None = None) -> tuple[int, str | None, str]:
         index, text = self._waiting.pop(self._order)
         self.made.append(index)
         if self._dies(index):

@@ -112,7 +112,7 @@ def warned(found: Comparison) -> Comparison:
     if not worse:
         return found
     constant_is_right = (
-        f"always the true labels' majority is right more often ({100 * found.baseline:.2f} %) than"
+        f"always guessing the most frequent label is right more often ({100 * found.baseline:.2f} %) than"
     )
     return found.with_notes(f"{constant_is_right} {_listed(worse)}")
 

@@ -137,8 +137,8 @@ def test_models_that_a_constant_beats_are_named() -> None:
     flipped = evaluation.compare(x, y, x, y, np.arange(10), ~y)
     told = evaluation.warned(flipped)
     assert told.note == (
-        "always the true labels' majority is right more often (70.00 %) than the model trained on what was released "
-        "(30.00 %)"
+        "always guessing the most frequent label is right more often (70.00 %) than the model trained on what was "
+        "released (30.00 %)"
     )
     honest = evaluation.compare(x, y, x, y, np.arange(10), y)
     assert evaluation.warned(honest) == honest
