@@ -232,8 +232,15 @@ def _parser(experiment: Experiment) -> ArgumentParser:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options that every experiment has."""
     parser.add_argument("--quick", action="store_true", help="less of everything, in 15 seconds or so")
-    parser.add_argument("--seeds", type=int, help="runs of each setting; default: the script's own number")
-    parser.add_argument("--address", help="of a running Ray cluster, host:port; default: in this process")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        help="runs of each setting; default: the script's own number; refused where it changes nothing",
+    )
+    parser.add_argument(
+        "--address",
+        help="of a running Ray cluster, host:port; default: in this process; refused by scripts without runs there",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of results; default: results"
     )

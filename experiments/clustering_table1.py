@@ -219,7 +219,7 @@ def peers(rule: str, theta: float, one: Problems, x: float | None = None) -> Poi
 def _alpha_why(name: str) -> str:
     return {
         PEERS: "with more users alpha falls, with a smaller theta it rises, so that the risk changes faster than the "
-        "rate says; the rate is that of larger clusters than these",
+        "rate says; the table asks for clusters of 1 / (phi epsilon^2), which at phi = 0, as here, none has",
         EXACT: "the least alpha for the same promise to the learner is so small that only theta counts",
         ALL_REPORT: "everybody may report: the exact accountant needs no smaller theta for a smaller epsilon, so the "
         "rate, an upper bound, is that of the theorem and not of the mechanism",
@@ -307,7 +307,7 @@ def figure(rows: Sequence[Row], slopes: Sequence[Row]) -> Figure:
             x, y = [float(each["x"]) for each in line], [each["excess_risk"] for each in line]
             errors = [each["standard_error"] for each in line]
             over = row["over"].partition(", ")[2]
-            name = f"{row['mechanism']}{f', {over}' if over else ''}: {row['slope']:.2f} (printed {row['printed']:g})"
+            name = f"{row['mechanism']}{f', {over}' if over else ''}: {row['slope']:.2f} (expected {row['printed']:g})"
             axes.errorbar(x, y, yerr=errors, color=colour, marker=marker, markersize=5, capsize=3, label=name)
         axes.set(xscale="log", yscale="log", xlabel=title)
         axes.grid(True, alpha=0.3, which="both")

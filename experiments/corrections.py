@@ -4,7 +4,8 @@ Digits, of ten classes and of two, and Adult; randomized response, a shuffle wit
 bags of four; logistic regression, three seeds.  "Unbiased" is the loss whose mean is that of true labels (Natarajan et
 al. 2013; Clustering 2022, Algorithm 1), "corrected" the likelihood of randomized response (Patrini et al. 2017), "by
 cluster" matches a cluster's labels by the mean of its users' predictions, and "clipped" takes proportions that noise
-carried beyond 0 to 1 for the nearer.
+carried beyond 0 to 1 for the nearer.  That the unbiased loss has no bias is computed exactly, over all that may be
+reported.
 """
 
 from __future__ import annotations
