@@ -18,7 +18,7 @@ from typing import Any
 from experiments import _neighbours, _printed
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict
 from experiments._neighbours import CONFIDENCE, PRIORS, People
-from experiments.pitfalls_figure1 import TAUS, j_rows, plot_j
+from experiments.pitfalls_figure1 import TAUS, j_rows, plot_j, refuse_seeds
 from p2p_sim.leakage import estimated_loss, instance_loss
 
 LAMBDAS = (0.01, 0.001)
@@ -34,7 +34,8 @@ def epsilon(lam: float) -> float:
 
 
 def run(options: Options, originals: Path | None = None) -> Outcome:
-    """Compute J for both λ, of data and where P(y | x) is known."""
+    """Compute J for both λ, of data and where P(y | x) is known.  Raises InputError if seeds are asked for."""
+    refuse_seeds(options)
     who = _neighbours.people(options, originals)
     rows = [row for each in who for lam in LAMBDAS for row in _rows(each, lam)]
     made, eta = _neighbours.known()
@@ -104,7 +105,7 @@ def _of_estimator(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]
             "is meant",
         ),
         Claim(
-            "Release 2023, Theorem 6.6, corrected", "with 1/n and both roots it is a lower bound",
+            "this project: Release 2023, Theorem 6.6, corrected", "with 1/n and both roots it is a lower bound",
             f"it is at most J at {len(mended)} of {len(known)} τ where P(y | x) is known; ours is as large or larger "
             f"at {len(sharper)} of {len(rows)} points of the data",
             "reproduced" if len(mended) == len(known) else "not reproduced",
@@ -160,7 +161,7 @@ def _of_data(rows: Sequence[dict[str, Any]]) -> list[Claim]:
 def _of_bounds(known: Sequence[dict[str, Any]]) -> Claim:
     held = [row for row in known if row["lower"] <= row["true_J"] <= row["upper"]]
     return Claim(
-        WHERE, "J lies between a lower and an upper bound",
+        "this project: Release 2023, Figure 2, with both bounds", "J lies between a lower and an upper bound",
         f"where P(y | x) is known, at {len(held)} of {len(known)} τ; J falls from {known[0]['true_J']:.3f} at "
         f"τ = {TAUS[0]:g} to {known[-1]['true_J']:.3f} at τ = {TAUS[-1]:g}",
         "reproduced" if len(held) == len(known) else "not reproduced",
