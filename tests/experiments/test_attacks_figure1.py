@@ -64,7 +64,10 @@ def test_claims_can_fail(found: Any) -> None:
     few = [row | {"eau": 0.9, "l_eau": 0.8} if row["m"] == 2 else row for row in rows]
     assert claimed(few, known, "consistently high") == "reproduced"
     assert claimed([row | {"eau": 0.9} for row in rows], known, "consistently high") == WRONG
-    moderate = [row | {"epsilon": 1.0, "advantage": -0.1, "advantage_se": 0.01} for row in rows]
+    moderate = [
+        row | ({"epsilon": 1.0, "advantage": -0.1, "advantage_se": 0.01} if row["epsilon"] < 1 else {})
+        for row in rows
+    ]
     assert claimed(moderate, known, "moderately low") == "reproduced"
     assert claimed([row | {"advantage": 0.1} for row in moderate], known, "moderately low") == WRONG
     assert claimed([row | {"eau": 0.9} for row in rows], known, "drops very quickly") == WRONG
