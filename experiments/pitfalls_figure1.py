@@ -21,7 +21,6 @@ import numpy as np
 from experiments import _neighbours, _plots, _printed
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict
 from experiments._neighbours import CONFIDENCE, PRIORS, People
-from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import instance_loss
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ WHERE = "Pitfalls 2021, Figure 1"
 
 
 def run(options: Options, originals: Path | None = None) -> Outcome:
-    """Compute thresholds, J of all data, and J where P(y | x) is known.  Raises InputError if seeds are asked for."""
-    refuse_seeds(options)
+    """Compute thresholds, J of all data, and J where P(y | x) is known."""
     thresholds = [
         _threshold(data, p, flip, tau) for data, p in PRIORS.items() for flip in FLIPS for tau in TAUS
     ]
@@ -47,15 +45,6 @@ def run(options: Options, originals: Path | None = None) -> Outcome:
         "": partial(plot_j, rows, "J(τ)"), "thresholds": partial(plot_thresholds, thresholds),
     }  # fmt: skip
     return Outcome({"": rows, "thresholds": thresholds, "known": known}, claims, plots)
-
-
-def refuse_seeds(options: Options) -> None:
-    """Raise InputError where seeds are asked for: nothing here is drawn anew."""
-    if options.seeds is not None:
-        raise InputError(
-            f"--seeds {options.seeds}: this experiment has no seeds, as each row of the data counts once and its "
-            "neighbours are searched exactly: leave --seeds out"
-        )
 
 
 def _threshold(data: str, p_plus: float, flip: float, tau: float) -> dict[str, Any]:
@@ -240,7 +229,7 @@ EXPERIMENT = Experiment(
     "pitfalls_figure1", "Thresholds and J(τ) of flipped labels, with bounds", WHERE,
     "3 minutes of processor time", run,
     needs=("census-income", "adult", "magic", "mnist"), keys=("data", "n", "flip", "tau"),
-    values={"lower": 1e-6, "J": 1e-6, "upper": 1e-6},
+    values={"lower": 1e-6, "J": 1e-6, "upper": 1e-6}, seeded=False,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -273,14 +273,18 @@ def _accurate(double: Sequence[Row]) -> Claim:
         f"lambda = {row['lambda']:g}: {row['test']:.1%} ({row['test_low']:.1%} to {row['test_high']:.1%})"
         for row in large
     )
-    least = min(row["test_low"] for row in large)
-    verdict: Verdict = "reproduced" if least > HIGH_TEST + FAR else "reproduced in shape"
+    least, far = min(row["test_low"] for row in large), HIGH_TEST + FAR
+    below = any(row["test_high"] < far for row in large)
+    verdict: Verdict = "not reproduced" if below else "not comparable"
+    if least > HIGH_TEST:
+        verdict = "reproduced" if least > far else "reproduced in shape"
     return Claim(
         "Release 2023, section 8",
         f"double response still has a test accuracy far above {HIGH_TEST:.0%} where lambda is above 1/3",
         f"with {INTERVAL:.0%} intervals: {listed}",
-        verdict if least > HIGH_TEST else "not reproduced",
-        f"reproduced: whole intervals are above {HIGH_TEST + FAR:.0%}; in shape: above {HIGH_TEST:.0%}; {MODEL}",
+        verdict,
+        f"reproduced: whole intervals are above {far:.0%}; in shape: above {HIGH_TEST:.0%}; not reproduced: one is "
+        f"below {far:.0%}; {MODEL}",
     )
 
 

@@ -100,7 +100,10 @@ def test_claims_are_decided_by_the_rows() -> None:
     changed = [
         row | {"accuracy": "0.99" if row["method"] == "LP-2ST" else "0.80", "attack": "0.5"} for row in rows
     ]
-    other = ["not reproduced", "not reproduced", "not reproduced", "not reproduced"]
+    other = ["not reproduced", "not reproduced", "not reproduced", "not comparable"]
+    lower = {multi_stage.TWO + multi_stage.AS_THEY_ARE: {"accuracy": "0.60"}}
+    fewer = [row | lower.get(row["method"], {}) for row in rows]
+    assert multi_stage.claims(fewer)[3].verdict == "not reproduced"
     assert [claim.verdict for claim in multi_stage.claims(changed)] == other
     for accuracy, verdict in (("0.9365", "reproduced"), ("0.9375", "reproduced in shape")):
         mine = [row | {"accuracy": accuracy, "attack": "0.933", "standard_error": "0.0016"} for row in rows]

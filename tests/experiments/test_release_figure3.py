@@ -62,6 +62,7 @@ def test_claims_of_accuracies_can_fail_and_can_hold(accuracies: Any) -> None:
         "reproduced in shape",
         WRONG,
     ]
+    assert verdicts(0.6, 0.96, 0.02)[2] == "not comparable"  # too uncertain to tell
     assert verdicts(0.6, 0.97)[4] == WRONG  # of both mechanisms alike
     lower = [row | ({"attack_high": 0.5} if row["mechanism"] == release_figure3.DOUBLE else {"attack_low": 0.9})
              for row in rows]  # fmt: skip
