@@ -1,8 +1,8 @@
 """Log loss, weighted EAU and advantage of boosted trees on label-private labels (Attacks 2023, Table 2 and Figure 2).
 
 The paper trains CatBoost on 1,000,000 clicks of Criteo, of which 3 % are 1.  Here stand-ins: Census-Income, of whose
-labels 6 % are 1, and scikit-learn's histogram gradient boosting.  Rows are drawn from its training part, and tested on
-its test part.  Methods:
+labels few are 1, too, and scikit-learn's histogram gradient boosting.  Rows are drawn from its training part, and
+tested on its test part.  Methods:
 
 - true labels, for epsilon = infinity;
 - LP-1ST: randomized response, trained on as it is;

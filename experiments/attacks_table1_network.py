@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 import p2p_sim
 from experiments import _plots, attacks_table1
-from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._common import Claim, Experiment, Options, Outcome, main
 from experiments._rows import Case, Kept
 from experiments.attacks_table1 import ALIBI, DELTA, DIGITS, EPSILONS, LP, PATE, PRIORS, QUERIES, TRUE
 from p2p_sim import Population, privacy
@@ -265,8 +265,7 @@ def _pate_fm(rows: Sequence[Row]) -> Claim:
     true, (high, low) = rows[0], rows[1:]
     step = true["step_seconds"]
     able = true["test"] > 0.9 * high["printed_test"]
-    some = low["test"] - 2 * low["test_se"] > 1 / DIGITS
-    shape: Verdict = "reproduced in shape" if some and high["test"] > 2 * low["test"] else "not reproduced"
+    shape = attacks_table1.fallen(high, low)
     return Claim(
         f"{PAPER}, PATE-FM",
         f"{true['data']}: PATE-FM learns nearly all at epsilon = {high['epsilon']:g} and little at {low['epsilon']:g}",

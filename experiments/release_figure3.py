@@ -236,8 +236,12 @@ def _high(response: Sequence[Row]) -> Claim:
         "label inference accuracy of randomized response is high for all lambda",
         f"from {max(row['attack'] for row in response):.1%} to {least['attack']:.1%} (lambda = {least['lambda']:g}, "
         f"{INTERVAL:.0%} interval from {least['attack_low']:.1%})",
-        "reproduced" if least["attack_low"] > HIGH_ATTACK else "not reproduced",
-        f"high: above {HIGH_ATTACK:.0%}; {MODEL}",
+        "reproduced"
+        if least["attack_low"] > HIGH_ATTACK
+        else "not reproduced"
+        if any(row["attack_high"] < HIGH_ATTACK for row in response)
+        else "not comparable",
+        f"high: above {HIGH_ATTACK:.0%}, the whole interval; not reproduced: one is below; {MODEL}",
     )
 
 
@@ -247,7 +251,8 @@ def _low(double: Sequence[Row]) -> Claim:
 
     verdict: Verdict = "reproduced" if reached(LOW_ATTACK, HIGH_TEST) else "reproduced in shape"
     if not reached(REACHED_ATTACK, REACHED_TEST):
-        verdict = "not reproduced"
+        may = [row["attack_low"] < REACHED_ATTACK and row["test_high"] > REACHED_TEST for row in double]
+        verdict = "not comparable" if any(may) else "not reproduced"
     listed = "; ".join(
         f"{row['lambda']:g}: {row['attack']:.1%} ({row['attack_low']:.1%} to {row['attack_high']:.1%}) and "
         f"{row['test']:.1%} ({row['test_low']:.1%} to {row['test_high']:.1%})"
