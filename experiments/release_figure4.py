@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from experiments import _plots, release_figure3
-from experiments._common import Claim, Experiment, Options, Outcome, main
+from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
 from experiments._expected import Held
 from experiments.release_figure3 import DIGITS, Images, images, table
 from p2p_sim.core.random_words import own_words, stream, uniform
@@ -51,11 +52,12 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Size:
-    """Users whose images are looked at, of how many digits, and lambdas."""
+    """Users whose images are looked at, of how many digits, lambdas, and estimates of each divergence."""
 
     users: int = release_figure3.Size.users
     digits: int = DIGITS
     lambdas: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
+    seeds: int = 1
 
 
 QUICK = Size(users=6_000, digits=3, lambdas=(0.05, 0.4))
@@ -72,8 +74,21 @@ def generated(label: int, count: int, seed: int) -> Array:
     return np.asarray(made.rows[rows] + made.deviations[rows] * noise)
 
 
-def divergences(size: Size, seed: int) -> list[Row]:
-    """Return for each order the estimated divergence of true from generated images: the largest of the digits."""
+def divergences(size: Size) -> list[Row]:
+    """Return for each order the estimated divergence of true from generated images.
+
+    That is the largest of the digits; of several seeds the mean, and the least of what it is surely above.
+    """
+    runs = [_divergences(size, seed) for seed in range(size.seeds)]
+    return [
+        line[0]
+        | {"divergence": statistics.mean(row["divergence"] for row in line)}
+        | {"divergence_surely_above": min(row["divergence_surely_above"] for row in line)}
+        for line in zip(*runs, strict=True)
+    ]
+
+
+def _divergences(size: Size, seed: int) -> list[Row]:
     from sklearn.decomposition import PCA
 
     people, found = images(size.users), []
@@ -102,10 +117,10 @@ def divergences(size: Size, seed: int) -> list[Row]:
     return found
 
 
-def estimates(size: Size, seed: int) -> list[Row]:
+def estimates(size: Size) -> list[Row]:
     """Return the main table: a row for each order and lambda, with Theorem 7.1 at the estimated divergence."""
     rows = []
-    for known in divergences(size, seed):
+    for known in divergences(size):
         order, gap = known["order"], known["divergence"]
         for lam in size.lambdas:
             rows.append(
@@ -113,6 +128,7 @@ def estimates(size: Size, seed: int) -> list[Row]:
                     "users": size.users,
                     "order": order,
                     "lambda": lam,
+                    "seeds": size.seeds,
                     "divergence": gap,
                     "divergence_surely_above": known["divergence_surely_above"],
                     "epsilon_printed": release2023.theorem7_1_printed(order, lam, DIGITS, gap).epsilon,
@@ -179,14 +195,18 @@ LOWER = (
 def _small_lambda(rows: Sequence[Row]) -> Claim:
     first = min(rows, key=lambda row: (row["lambda"], row["order"]))
     promises = all(row["basis"] in ("exact", "upper") for row in rows)
+    small = [row for row in rows if row["lambda"] == first["lambda"]]
+    finite = any(math.isfinite(row["epsilon_printed"]) for row in small)
+    verdict: Verdict = "reproduced" if promises else "not comparable"
     return Claim(
         PAPER,
         "even for small lambda the estimates show a non-trivial privacy guarantee",
         f"at lambda = {first['lambda']:g}, order {first['order']:g} the estimate is {first['epsilon_printed']:.2f} "
         f"nats as printed and {first['epsilon_sharper']:.2f} by the sharper form; the divergence in it is "
         f"{first['divergence']:.2f}, surely above {first['divergence_surely_above']:.2f}; basis: {first['basis']}",
-        "reproduced" if promises else "not comparable",
-        f"{LOWER}; the generator is a kernel density estimate, the paper's a GAN",
+        verdict if finite else "not reproduced",
+        f"asked for: an estimate that is finite, as that of randomized response is not, and a bound; {LOWER}; "
+        "the generator is a kernel density estimate, the paper's a GAN",
     )
 
 
@@ -235,15 +255,17 @@ def _response(finite: Sequence[Row]) -> Claim:
     infinite = [row for row in finite if math.isinf(row["epsilon_response"])]
     worse = [row for row in finite if row["epsilon_response"] > row["epsilon_exact"]]
     others = [row["epsilon_response"] for row in finite if math.isfinite(row["epsilon_response"])]
+    shape: Verdict = "reproduced in shape" if len(worse) == len(finite) else "not reproduced"
     largest = f" (up to {max(others):.2f} nats in the others)" if others else ""
     return Claim(
         "Release 2023, Figure 4 and Theorem 6.1",
         "randomized response gives no privacy by this definition",
         f"on finite features its epsilon is infinite in {len(infinite)} of {len(finite)} rows{largest}, and "
         f"above that of double response in {len(worse)}",
-        "reproduced" if len(worse) == len(finite) else "not reproduced",
-        "an image near a centre that no user of another digit has tells the digit; with centres that all digits share "
-        "the epsilon is finite",
+        "reproduced" if len(infinite) == len(finite) else shape,
+        "reproduced: its epsilon is infinite in every row; in shape: above that of double response in "
+        "every row; an image near a centre that no user of another digit has tells the digit; with centres that all "
+        "digits share the epsilon is finite",
     )
 
 
@@ -276,7 +298,9 @@ def plot(rows: Sequence[Row], finite: Sequence[Row]) -> Figure:
 def run(options: Options) -> Outcome:
     """Compute the figure."""
     size = QUICK if options.quick else Size()
-    rows, finite = estimates(size, seed=0), exact(size)
+    if options.seeds is not None:
+        size = replace(size, seeds=options.seeds)
+    rows, finite = estimates(size), exact(size)
     return Outcome({"": rows, "finite": finite}, claims(rows, finite), {"": lambda: plot(rows, finite)})
 
 
@@ -287,7 +311,7 @@ EXPERIMENT = Experiment(
     "15 seconds",
     run,
     needs=("mnist",),
-    keys=("users", "order", "lambda"),
+    keys=("users", "order", "lambda", "seeds"),  # a mean of more seeds is another value, of heavy tail
     values={"divergence": 0.05, "epsilon_label_alone": 1e-9},
     parts={"finite": Held(("order", "lambda"), {"divergence": 1e-3, "epsilon_exact": 1e-3})},
 )

@@ -22,10 +22,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_quick_run_decides_every_claim(found: Any) -> None:
-    wrong = [claim.says for claim in found.claims if claim.verdict == WRONG]
-    assert wrong == [
-        "for m = 2 EAU is consistently high even at epsilon = 0.1"
-    ]  # the chance that a report is true
+    assert not [claim.says for claim in found.claims if claim.verdict == WRONG]
+    open_ones = [claim.says for claim in found.claims if claim.verdict == "not comparable"]
+    assert ["consistently high" in says or "moderately low" in says for says in open_ones] == [True, True]
+    assert len(script.distinct(found.tables[""])) == 2 * 4 * len(script.QUICK.epsilons)
     assert all(claim.why and claim.found for claim in found.claims)
     assert len(found.tables[""]) == 2 * 2 * 3 * len(script.QUICK.epsilons)
 
@@ -61,7 +61,15 @@ def test_claims_can_fail(found: Any) -> None:
     off = [row | {"l_eau": row["l_eau"] + 4 * row["l_eau_se"]} for row in known]
     assert claimed(rows, off, "L-EAU can be computed") == WRONG
     assert claimed([row | {"eau": 0.9} for row in rows], known, "close to 100 %") == WRONG
-    assert claimed([row | {"eau": 0.9} for row in rows], known, "consistently high") == "reproduced"
+    few = [row | {"eau": 0.9, "l_eau": 0.8} if row["m"] == 2 else row for row in rows]
+    assert claimed(few, known, "consistently high") == "reproduced"
+    assert claimed([row | {"eau": 0.9} for row in rows], known, "consistently high") == WRONG
+    moderate = [
+        row | ({"epsilon": 1.0, "advantage": -0.1, "advantage_se": 0.01} if row["epsilon"] < 1 else {})
+        for row in rows
+    ]
+    assert claimed(moderate, known, "moderately low") == "reproduced"
+    assert claimed([row | {"advantage": 0.1} for row in moderate], known, "moderately low") == WRONG
     assert claimed([row | {"eau": 0.9} for row in rows], known, "drops very quickly") == WRONG
     assert claimed([row | {"advantage": 0.1} for row in rows], known, "not very large") == WRONG
     assert claimed([row | {"advantage": 0.1} for row in rows], known, "bound fall") == WRONG

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,5 +18,21 @@ def test_the_student_of_fixmatch(tmp_path: Path) -> None:
     assert [row["epsilon"] for row in rows] == [float("inf"), 1.0, 0.1]
     assert rows[1]["epsilon_spent"] == pytest.approx(1.0)
     good = [row | {"test": test, "attack": test} for row, test in zip(rows, (0.95, 0.9, 0.2), strict=True)]
-    assert [claim.verdict for claim in script.claims(good)] == ["reproduced in shape", "reproduced"]
-    assert script.claims([row | {"test": 0.4} for row in rows])[0].verdict == "not reproduced"
+    shape, wrong, unknown = "reproduced in shape", "not reproduced", "not comparable"
+    response = {row["epsilon"]: row | {"test": 0.85, "test_se": 0.005} for row in good[1:]}
+    assert verdicts(good, {}) == [shape, unknown, unknown, "reproduced"]
+    assert verdicts(good, response) == [shape, shape, wrong, "reproduced"]
+    assert verdicts([row | {"test": 0.4} for row in rows], {})[0] == wrong
+    none = [*good[:2], good[2] | {"test": 0.1}]
+    assert verdicts(none, {})[0] == wrong  # a guess: nothing is learnt, not little
+
+
+def verdicts(rows: Any, response: Any) -> list[str]:
+    return [claim.verdict for claim in script.claims(rows, response)]
+
+
+def test_lp_1st_is_that_of_the_networks_of_as_many_users() -> None:
+    found = script.plain(60_000, quick=False)
+    assert found.keys() == {1.0, 0.1}
+    assert found[1.0]["test"] > 0.9 > found[0.1]["test"]
+    assert script.plain(59_999, quick=False) == {}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_quick_run_decides_every_claim(tmp_path: Any) -> None:
     told = quick.claims(quick.results([script], tmp_path), script)
-    assert len(told) == 5
+    assert len(told) == 5 + 2 + 1
     assert told[-1]["where"].endswith("PATE-FM")
     rows = {
         (row["method"], row["epsilon"]): row for row in read_csv(tmp_path / f"{script.EXPERIMENT.name}.csv")
@@ -28,6 +28,7 @@ def test_a_quick_run_decides_every_claim(tmp_path: Any) -> None:
 def row(data: str, method: str, epsilon: float, test: float, printed: float | None) -> dict[str, Any]:
     return {
         "data": data, "method": method, "epsilon": epsilon, "test": test, "attack": test, "printed_test": printed,
+        "test_se": 0.001, "attack_se": 0.001,
         "step_seconds": 0.1,
     }  # fmt: skip
 
@@ -43,10 +44,14 @@ def test_verdicts_follow_from_the_rows() -> None:
         return [claim.verdict for claim in script.claims(rows)]
 
     shape, wrong, unknown = "reproduced in shape", "not reproduced", "not comparable"
-    assert verdicts(0.93, 0.21, 0.93) == ["reproduced", shape, "reproduced", "reproduced", shape]
-    assert verdicts(0.5, 0.4, 0.3) == ["reproduced", wrong, "reproduced", unknown, unknown]
-    assert verdicts(0.93, 0.21, 0.93, prior=0.5)[2:4] == [shape, unknown]
-    assert verdicts(0.93, 0.21, 0.93, prior=0.3)[2] == wrong
+    # identical, little and much, priors at 0.1, priors above LP-1ST at 1, as printed, PATE-FM on CIFAR-10
+    assert verdicts(0.93, 0.21, 0.93) == ["reproduced", shape, "reproduced", wrong, shape, shape]
+    assert verdicts(0.93, 0.21, 0.93, prior=0.91)[4] == "reproduced"
+    assert verdicts(0.88, 0.21, 0.93)[3] == shape
+    assert verdicts(0.5, 0.4, 0.3) == ["reproduced", wrong, "reproduced", shape, shape, unknown]
+    assert verdicts(0.93, 0.1, 0.93)[1::4] == [wrong, unknown]  # a guess: nothing is learnt, not little
+    assert verdicts(0.93, 0.21, 0.93, prior=0.5)[2] == shape
+    assert verdicts(0.93, 0.21, 0.93, prior=0.2)[2::2] == [wrong, wrong]
 
 
 def test_smaller_images_are_means_of_four_pixels_plane_by_plane() -> None:

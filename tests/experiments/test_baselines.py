@@ -46,10 +46,14 @@ def test_a_quick_table_and_its_resumption(tmp_path: Path, capsys: pytest.Capture
 def test_the_verdict_is_that_of_the_table() -> None:
     """PATE is above randomized response at every epsilon; without its lead at one it would not be."""
     claim = baselines._claim(EXPECTED)
-    assert claim.verdict == "reproduced in shape"
+    assert claim.verdict == "reproduced"
+    assert claim.where.startswith("this project")  # of few rows: the larger tables decide the paper's order
     assert "0.6647 for 0.6163 at ε = 1.0" in claim.found
-    level = [row | ({"accuracy": "0.62"} if row["method"] == baselines.PATE else {}) for row in EXPECTED]
-    assert baselines._claim(level).verdict == "not reproduced"
+    for accuracy, verdict in (("0.62", "not comparable"), ("0.55", "not reproduced")):
+        other = [
+            row | ({"accuracy": accuracy} if row["method"] == baselines.PATE else {}) for row in EXPECTED
+        ]
+        assert baselines._claim(other).verdict == verdict
 
 
 def test_the_expected_table() -> None:

@@ -95,13 +95,21 @@ def test_claims_are_decided_by_the_rows() -> None:
     rows = [row | {"n": 60_000, "epsilon_asked": float(row["epsilon_asked"] or 0)} for row in ROWS]
     for row in rows:
         row["attack"], row["attack_error"] = row["accuracy"], "0.001"
-    wanted = ["reproduced", "reproduced", "not reproduced", "reproduced"]
+    wanted = ["reproduced in shape", "reproduced", "reproduced", "reproduced"]
     assert [claim.verdict for claim in multi_stage.claims(rows)] == wanted
     changed = [
         row | {"accuracy": "0.99" if row["method"] == "LP-2ST" else "0.80", "attack": "0.5"} for row in rows
     ]
-    other = ["not reproduced", "not reproduced", "reproduced", "not reproduced"]
+    other = ["not reproduced", "not reproduced", "not reproduced", "not comparable"]
+    lower = {multi_stage.TWO + multi_stage.AS_THEY_ARE: {"accuracy": "0.60"}}
+    fewer = [row | lower.get(row["method"], {}) for row in rows]
+    assert multi_stage.claims(fewer)[3].verdict == "not reproduced"
     assert [claim.verdict for claim in multi_stage.claims(changed)] == other
+    for accuracy, verdict in (("0.9365", "reproduced"), ("0.9375", "reproduced in shape")):
+        mine = [row | {"accuracy": accuracy, "attack": "0.933", "standard_error": "0.0016"} for row in rows]
+        assert multi_stage.claims(mine)[0].verdict == verdict
+    unsure = [row | {"accuracy": "0.85", "attack": "0.933", "standard_error": "0.1"} for row in rows]
+    assert multi_stage.claims(unsure)[0].verdict == "not reproduced"
 
 
 def test_one_stage_is_above_what_was_asked_for_and_its_paper() -> None:

@@ -28,6 +28,31 @@ def test_an_estimate_is_never_a_guarantee(divergences: Any) -> None:
     assert divergences.claims[0].verdict == "not comparable"
     assert "neither a guarantee" in divergences.claims[0].why
     assert all(row["divergence_surely_above"] <= row["divergence"] for row in rows)
+    unlimited = [row | {"epsilon_printed": math.inf} for row in rows]
+    assert release_figure4.claims(unlimited, divergences.tables["finite"])[0].verdict == WRONG
+    proven = [row | {"basis": "upper"} for row in rows]
+    assert release_figure4.claims(proven, divergences.tables["finite"])[0].verdict == "reproduced"
+
+
+def test_no_privacy_is_an_infinite_epsilon(divergences: Any) -> None:
+    finite = divergences.tables["finite"]
+
+    def verdict(epsilon: float) -> str:
+        rows = [row | {"epsilon_response": epsilon} for row in finite]
+        return release_figure4.claims(divergences.tables[""], rows)[3].verdict
+
+    assert [verdict(math.inf), verdict(1e3), verdict(0.0)] == ["reproduced", "reproduced in shape", WRONG]
+
+
+def test_seeds_are_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one(size: Any, seed: int) -> list[Any]:
+        return [
+            {"order": 2.0, "divergence": 1.0 + seed, "divergence_surely_above": 0.5 - seed, "basis": "lower"}
+        ]
+
+    monkeypatch.setattr(release_figure4, "_divergences", one)
+    (row,) = release_figure4.divergences(release_figure4.Size(seeds=2))
+    assert (row["divergence"], row["divergence_surely_above"]) == (1.5, -0.5)
 
 
 def test_theorem_7_1_bounds_the_exact_epsilon_of_finite_features(divergences: Any) -> None:
