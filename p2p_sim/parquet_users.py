@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.errors import InputError, StorageError, near
 from p2p_sim.core.held_out_rows import HeldOutRows
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
 from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
@@ -277,19 +277,23 @@ class ParquetUsers:
         ends = itertools.accumulate((rows for _, rows in self.files), initial=0)
         try:
             system, _ = system_of(self.place)
-            for (name, _), (first, end) in zip(self.files, itertools.pairwise(ends), strict=True):
+            for (name, count), (first, end) in zip(self.files, itertools.pairwise(ends), strict=True):
                 if first < high and low < end:
-                    yield from self._of_file(system, name, names, (low, high), first)
+                    yield from self._of_file(system, (name, count), names, (low, high), first)
         except OSError as error:
-            raise InputError(
-                f"a shard cannot read the population {self.place!r} ({error}): {ADVICE}"
+            raise StorageError(
+                f"population {self.place!r} cannot be read now ({error}): if a file was moved, put it back; if "
+                f"another machine's shard does not see it, {ADVICE}"
             ) from error
 
     def _of_file(
-        self, system: Any, name: str, names: Sequence[str], rows: tuple[int, int], first: int
+        self, system: Any, of: tuple[str, int], names: Sequence[str], rows: tuple[int, int], first: int
     ) -> Iterator[_Rows]:
         """Read the rows ``rows[0] .. rows[1] - 1`` that are in a file whose first row is ``first``."""
+        name, count = of
         with opened(system, name) as file:
+            if self.whole:
+                check_unchanged(name, count, file, names)
             for row, batch in _batches(file, name, names, rows[0] - first, rows[1] - first):
                 begin, end = first + row, first + row + batch.num_rows
                 users = None if self.held_out is None else ~self.held_out.mask(begin, end)
@@ -326,6 +330,18 @@ def _batches(file: Any, name: str, names: Sequence[str], low: int, high: int) ->
             if begin < stop:
                 yield first + begin, batch.slice(begin, stop - begin)
             first += batch.num_rows
+
+
+def check_unchanged(name: str, rows: int, file: Any, names: Sequence[str]) -> None:
+    """Raise StorageError unless an open file has as many rows as when a run began, and the columns that are read."""
+    now, here = int(file.metadata.num_rows), set(file.schema_arrow.names)
+    missing = [each for each in names if each not in here]
+    if now == rows and not missing:
+        return
+    how = f"it has no column {missing[0]!r}" if missing else f"it has {now:,} rows, and had {rows:,}"
+    raise StorageError(
+        f"{name!r} was changed while the run was under way: {how}; put it back, and go on with --resume"
+    )
 
 
 def _check(file: str, schema: Any, label: str, cluster: str | None, rule: LabelRule | None) -> None:

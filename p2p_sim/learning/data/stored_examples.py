@@ -98,7 +98,7 @@ class StoredExamples:
             system, _ = parquet_users.system_of(self.place)
             for name, rows in self.files:
                 with parquet_users.opened(system, name, buffer_size=_BUFFER, pre_buffer=False) as file:
-                    self._check_unchanged(name, rows, file)
+                    parquet_users.check_unchanged(name, rows, file, names)
                     begin = row
                     for part in file.iter_batches(most, columns=names, use_threads=False):
                         where = parquet_users.where_of(name, row - begin)
@@ -109,14 +109,6 @@ class StoredExamples:
                 f"examples {self.place!r} cannot be read while a model is trained ({error}): files must stay as they "
                 "are until the run is saved; put them back, and go on with --resume"
             ) from error
-
-    def _check_unchanged(self, name: str, rows: int, file: Any) -> None:
-        here = set(file.schema_arrow.names)
-        if file.metadata.num_rows != rows or not here >= {*self.features, self.label}:
-            raise StorageError(
-                f"{name!r} was changed while the run was under way: it has {file.metadata.num_rows:,} rows, and had "
-                f"{rows:,}; put it back, and go on with --resume"
-            )
 
     def _chosen(self, row: int, x: Array, y: Array) -> tuple[Array, Array]:
         """Return those rows that these are, of rows that begin with ``row`` of all."""
