@@ -23,6 +23,7 @@ READ, NUMBERS = 1 << 16, 1 << 21
 
 _BUFFER = 1 << 20  # bytes of a column that are read ahead: row groups are never read whole
 _EXACT = 2**53  # whole numbers beyond are not all numbers of float64
+_LARGEST = float(np.finfo(np.float32).max)
 _NAMED = 20
 
 
@@ -153,6 +154,11 @@ def _check_numbers(what: str, values: Array, row: int) -> None:
             f"{what} is {values[wrong]} in row {row + wrong:,} of all: features are finite numbers; fill it in, or "
             "leave the column out by --drop"
         )
+    if values.dtype.kind == "f" and len(values) and (largest := float(np.abs(values).max())) > _LARGEST:
+        raise InputError(
+            f"{what} holds {largest:g}; at most {_LARGEST:.2g} fits a float32, in which --data keeps features: rescale "
+            "it, or leave the column out by --drop"
+        )
     whole = values.dtype.kind in "iu" and len(values) > 0
     if whole and max(int(values.max()), -int(values.min())) > _EXACT:
         raise InputError(
@@ -196,7 +202,7 @@ def of_users(
             f"{first!r} has no column of features beside {label!r}: it has {_listed(schema.names)}; leave out --model, "
             "or give files with features"
         )
-    found = _checked(place, schemas, rows, label, features, schema, labels, rule)
+    found = _checked(place, schemas, rows, label, features, (first, schema), labels, rule)
     return found if test is None else replace(found, held_out=HeldOutRows(sum(rows), test, seed))
 
 
@@ -217,8 +223,8 @@ def of_test(place: str, like: StoredExamples) -> StoredExamples:
     schemas, rows = _schemas(place)
     system, _ = parquet_users.system_of(like.place)
     with parquet_users.opened(system, like.files[0][0]) as file:
-        schema = file.schema_arrow
-    return _checked(place, schemas, rows, like.label, like.features, schema, like.labels, like.rule)
+        first = (like.files[0][0], file.schema_arrow)
+    return _checked(place, schemas, rows, like.label, like.features, first, like.labels, like.rule)
 
 
 def _schemas(place: str) -> tuple[list[tuple[str, Any]], list[int]]:
@@ -245,7 +251,7 @@ def _checked(
     rows: list[int],
     label: str,
     features: tuple[str, ...],
-    like: Any,
+    like: tuple[str, Any],
     labels: int,
     rule: LabelRule | None,
 ) -> StoredExamples:
@@ -258,8 +264,9 @@ def _checked(
                 many = "several columns" if column in schema.names else "no column"
                 raise InputError(f"{name!r} has {many} {column!r}; it has {_listed(schema.names)}")
         parquet_users.check_label(name, schema.field(label).type, label, rule)
+        parquet_users.check_alike(label, *((n, each.field(label).type) for n, each in (like, (name, schema))))
         for column in features:
-            kind, first = schema.field(column).type, like.field(column).type
+            kind, first = schema.field(column).type, like[1].field(column).type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
                 raise InputError(
                     f"column {column!r} of {name!r} has the type {kind}: features are numbers; encode it first, or "
