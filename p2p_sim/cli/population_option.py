@@ -39,8 +39,9 @@ def check(command: RunCommand, protocol: Protocol) -> None:
     if not _trains(command):
         for name in ("test_population", *(["drop"] if command.population is not None else [])):
             if getattr(command, name) is not None:
+                missing = "--model" if command.population is not None else "--population and --model"
                 raise InputError(
-                    f"{option(name)} needs --population with --model, which is missing: leave it out"
+                    f"{option(name)} needs {missing}: give that too, or leave out {option(name)}"
                 )
         return
     from p2p_sim.learning.training import models_in_batches

@@ -21,7 +21,6 @@ from p2p_sim.cli.options import (
     REAL_DATA,
     SYNTHETIC,
     Address,
-    ClusterColumn,
     Clusters,
     Crypto,
     Data,
@@ -100,7 +99,13 @@ class RunCommand(TableOptions):
             "A,B",
         ),
     ] = None
-    cluster_column: ClusterColumn = None
+    cluster_column: Annotated[
+        str | None,
+        text(
+            REAL_DATA,
+            "A column of clusters: numbers, or text; of --population integers that rows are sorted by.",
+        ),
+    ] = None
     clusters: Clusters = None
     test: Annotated[
         float | None,

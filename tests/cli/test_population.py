@@ -142,6 +142,12 @@ def test_a_plan_says_what_training_takes(cli: Any, raw: str, tmp_path: Path, mon
         2,
         True,
     )
+    assert refused.err.endswith(
+        "on disk "
+        + refused.err.partition("on disk ")[2].partition("): ")[0]
+        + "): name another folder for temporary "
+        "files by the variable TMPDIR, or take fewer users\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 

@@ -180,6 +180,10 @@ def test_test_rows_elsewhere_mean_the_same(tmp_path: Path) -> None:
         ({"label": "text", "positive": ["Yes"]}, r"positive value 'Yes' does not occur .*; did you mean 'yes'\?; its "
          "values are 'no', 'yes'"),
         ({"label": "text", "positive": ["yes", "no"]}, r"positive \['yes', 'no'\] names every one of the classes"),
+        ({"label": "text", "positive": ["yes", "yes "]}, r"positive \['yes', 'yes '\] names 'yes ' twice"),
+        ({"label": "number", "positive": ["3", "3.0"]}, r"positive \['3', '3.0'\] names '3.0' twice"),
+        ({"label": "age", "positive": ["3"]}, r"'3' does not occur .* its values are '[^']*'(, .*){4} and 995 more at "
+         "least, all numbers; name"),
         ({"label": "text", "positive": []}, "positive names none of the classes"),
         ({"label": "text", "classes": ["yes"]}, r"classes \['yes'\]: list at least two, each once"),
         ({"label": "number", "classes": ["3", "3.0"]}, r"classes \['3', '3.0'\]: list at least two, each once"),

@@ -44,9 +44,13 @@ class DeclaredLabels:
 
     def __post_init__(self) -> None:
         if self.classes is not None and len(label_columns.declared_as(self.classes, True)) > MAX_LABELS:
-            raise InputError(f"classes: {len(self.classes)} are declared, and {MAX_LABELS} are allowed")
+            raise InputError(
+                f"classes: {len(self.classes)} are declared, and {MAX_LABELS} are allowed: put several into one first, or "
+                "name those that count as 1 (--positive)"
+            )
         if self.positive is not None and not self.positive:
             raise InputError("positive names none of the classes: name those that count as 1")
+        label_columns.check_once(self.positive or (), True)
 
     @classmethod
     def of(
@@ -61,7 +65,8 @@ class DeclaredLabels:
         """Raise InputError unless a column of an Arrow type can be read."""
         if not files.usable(kind):
             raise InputError(
-                f"label {self.label!r} of {where} has the type {kind}: needed are text, numbers or bool"
+                f"label {self.label!r} of {where} has the type {kind}: needed are text, numbers or bool; write it so "
+                "first"
             )
 
     def read(self, column: Any, where: str) -> tuple[Array, Seen]:
