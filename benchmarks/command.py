@@ -36,6 +36,9 @@ THETA = 1 - 2**-53
 _IMPORT_CPU, _ALONE_CPU = 0.4, 0.3
 _HELP_CPU, _THOUSAND_CPU, _MOST_CPU, _TENTH_CPU = 0.3, 1.2, 3.0, 2.2
 _CPU_OF_ONE = 1.1
+WALL_OF_ONE = 0.58
+"""Of two threads, in one thread's."""
+
 _NOT_GUESSED = (1 << 62) + SEED
 """A seed that runs without their population take: a small one might be guessed."""
 _IMPORTED = [sys.executable, "-c", "import p2p_sim"]
@@ -115,7 +118,7 @@ def _threads(users: int, folder: Path, repeat: int) -> Row:
         "cpu_of_one": statistics.median(two.cpu / one.cpu for two, one in pairs),
         "digest_equal": len(digests) == 1,
     }
-    return _row("threads", users, {"cpu_of_one": _CPU_OF_ONE}, figures)
+    return _row("threads", users, {"wall_of_one": WALL_OF_ONE, "cpu_of_one": _CPU_OF_ONE}, figures)
 
 
 def _growth(users: int, folder: Path, repeat: int) -> Row:

@@ -22,6 +22,7 @@ def command_line(module: ModuleType, size: int, option: str = "users") -> None:
     parser.add_argument("--repeat", type=int, default=5, help="interleaved pairs a ratio is the median of")
     parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
     given = parser.parse_args()
+    asked = f"{parser.prog} --{option} {given.size} --cases {given.cases} --repeat {given.repeat}"
 
     def progress(what: str, done: int, total: int) -> None:
         print(f"{what}: {done} of {total}", file=sys.stderr)
@@ -31,7 +32,7 @@ def command_line(module: ModuleType, size: int, option: str = "users") -> None:
             result = module.main(given.size, tuple(given.cases.split(",")), given.repeat, progress)
         except p2p_sim.InputError as error:
             parser.error(str(error))
-        write(measure.as_text(result))
+        write(measure.as_text({**result, "command": asked}))
 
 
 def _size(text: str) -> int:

@@ -207,9 +207,10 @@ def machine() -> dict[str, Any]:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    """Return a result as JSON, one row a line."""
+    """Return a result as JSON, one row a line; ``command``, if there is one, is what was asked for."""
     rows = ",\n  ".join(json.dumps(row) for row in result["rows"])
-    return f'{{"machine": {json.dumps(result["machine"])},\n "rows": [\n  {rows}\n ]}}\n'
+    asked = f' "command": {json.dumps(result["command"])},\n' if "command" in result else ""
+    return f'{{"machine": {json.dumps(result["machine"])},\n{asked} "rows": [\n  {rows}\n ]}}\n'
 
 
 def _cpu_info() -> list[str]:

@@ -57,7 +57,8 @@ _REPEATED = (
 )
 _BLOCKS = (
     "the program looks at its block as a whole: compute each entry from the same party's entries alone, without sums, "
-    "sorting or counts over a column, and put conditions on data into when=, never around a yield"
+    "sorting or counts over a column, put conditions on data into when=, never around a yield, "
+    "and write matrix products (@, dot) as numpy.einsum, which rounds a row alike in blocks of all sizes"
 )
 _PROCESSES = (
     "the program depends on its process: the order of a set or of hashes (sort it), an environment variable, a file or "

@@ -71,6 +71,20 @@ class Hashes(Sound):
         return me.y ^ np.array([hash(f"salted {user}") & 1 for user in me.id], np.bool_)
 
 
+class Products(Sound):
+    def user(self, me):
+        yield self.tell(y=me.y)
+        return {"score": self.scores(np.sin(np.outer(1.0 + me.id, np.arange(50))), np.cos(np.arange(50)))}
+
+    def scores(self, rows, column):
+        return rows @ column
+
+
+class Summed(Products):
+    def scores(self, rows, column):
+        return np.einsum("nd,d->n", rows, column)
+
+
 class Types(Sound):
     def learner(self, me):
         got = yield self.tell.receive()
@@ -115,6 +129,7 @@ FOUND = {
     "Chance": ("(1 block, here) and (1 block, here, again) differ first at message tell:1:", "its code uses random"),
     "Keeps": ("differ first at output 'run' of 'learner': row 0 is 1, and", "keep nothing between runs"),
     "Hashes": ("a process with PYTHONHASHSEED=", "likely cause: the program depends on its process"),
+    "Products": ("(1 block, here) and (2 blocks, here) differ first at output 'score' of 'user'", "as numpy.einsum"),
     "Types": ("2 blocks, here: role 'user': output 'z' is int16", BLOCKS),
 }  # fmt: skip
 
@@ -134,6 +149,10 @@ def test_each_dependence_is_found_and_named(own, name):
     assert not found.passed
     assert difference in found.difference
     assert cause in found.cause
+
+
+def test_products_by_einsum_do_not_depend_on_blocks(own):
+    assert p2p_sim.check(own("Summed")()).passed
 
 
 def test_sound_protocols_pass_in_every_way(own):

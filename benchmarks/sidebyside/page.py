@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import WALL_OF_ONE
 from benchmarks.measure import ROOT
 from benchmarks.sidebyside import tables
+from p2p_sim.plan.run_plan import seconds_to_start
 
 PAGE = ROOT / "docs" / "side-by-side.md"
 FIGURES = ROOT / "docs" / "figures"
@@ -49,6 +51,8 @@ def filled(text: str, folder: Path) -> str:
         "workers": workers(scaling),
         "model": model(scaling),
         "command": commands(command),
+        "again": again(scaling, command),
+        "further": further(folder),
     }
     for name, part in parts.items():
         marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -163,28 +167,39 @@ def model(result: Result) -> str:
         off = [100 * abs(error) for error in row["held_out_errors"]]
         lines.append(
             f"- **{row['case']}**: {', '.join(found)}. At {row['held_out_users']:,} users, which it has not seen, "
-            f"it is off by {min(off):.0f} to {max(off):.0f} %, in the mean by {sum(off) / len(off):.0f} %."
+            f"it is off by {min(off):.0f} to {max(off):.0f} %, in the mean by {sum(off) / len(off):.0f} %"
+            f"{one_sided(row['held_out_errors'])}."
         )
         if each := row.get("predicted_seconds"):
+            shards = int(row["predicted_for"].split()[-2])  # "..., 200 shards"
             lines.append(
                 f"- **{row['predicted_for']}**: {each['contiguous']:g} s with clusters of consecutive users, "
-                f"{each['scattered']:g} s with scattered ones."
+                f"{each['scattered']:g} s with scattered ones, from shards that have been started. To start Ray and "
+                f"{shards} shards is not in it: `--plan` would count {seconds_to_start(shards):.0f} s for that."
             )
     return "\n".join(lines) + "\n"
 
 
+def one_sided(errors: Sequence[float]) -> str:
+    """Say so if the model is too low, or too high, every time."""
+    if all(error < 0 for error in errors):
+        return ", and too low every time: runs take more CPU than it says"
+    return ", and too high every time" if all(error > 0 for error in errors) else ""
+
+
 def commands(result: Result) -> str:
-    """Return a table of whole commands beside their floors."""
+    """Return a table of whole commands beside their floors, and what threads gain and users cost."""
     run = "`p2p-sim run peer-to-peer`"
     names = {"import": "`import p2p_sim`", "alone": "`p2p-sim`", "help": "`p2p-sim --help`"}
     names |= {"thousand": run, "run": run}
+    told = {"threads": two_threads, "growth": growth}
     rows = [
         (
             names[row["case"]], f"{row['users']:,}", f"{row['cpu']:.2f}", f"{row['wall']:.2f}",
             f"{row['floor_cpu']:.2f}", f"{row['floor_wall']:.2f}", f"{row['target']['cpu']:g}", reached(row["reached"]),
         )
         for row in result["rows"]
-        if row["case"] in names
+        if row["case"] not in told
     ]  # fmt: skip
     head = (
         "command",
@@ -196,13 +211,71 @@ def commands(result: Result) -> str:
         "CPU at most, s",
         "",
     )
-    threads = [
-        f"\nTwo threads took {row['wall_of_one']:.2f} of one thread's time by the clock, and {row['cpu_of_one']:.2f} "
-        f"of its CPU, at {row['users']:,} users; digests {'were equal' if row['digest_equal'] else '**differed**'}.\n"
-        for row in result["rows"]
-        if row["case"] == "threads"
+    more = [f"\n{told[row['case']](row)}\n" for row in result["rows"] if row["case"] in told]
+    return table(head, "lrrrrrrl", rows) + "".join(more) + at_load(result)
+
+
+def two_threads(row: Row) -> str:
+    """Say what two threads take of one thread's time, the start of the command included."""
+    most = row["target"]
+    wall = most.get("wall_of_one", WALL_OF_ONE)
+    return (
+        f"Two threads took {row['wall_of_one']:.2f} of one thread's time by the clock (at most {wall:g}: "
+        f"{reached(row['wall_of_one'] <= wall)}), and {row['cpu_of_one']:.2f} of its CPU (at most "
+        f"{most['cpu_of_one']:g}: {reached(row['cpu_of_one'] <= most['cpu_of_one'])}), at {row['users']:,} users, "
+        f"start and writing included; digests {'were equal' if row['digest_equal'] else '**differed**'}."
+    )
+
+
+def growth(row: Row) -> str:
+    """Say how CPU grows with users, the start of the command included and without it."""
+    users, most = row["users"], row["target"]
+    parts = [
+        f"{row[name]:.2f} times that of {of} (at most {most[name]:g}: {reached(row[name] <= most[name])})"
+        for name, of in (("times_a_hundredth", "a hundredth"), ("times_a_tenth", "a tenth"))
     ]
-    return table(head, "lrrrrrrl", rows) + "".join(threads) + at_load(result)
+    work = row["work_times_a_tenth"]
+    return (
+        f"Growth: {users // 100:,} users took {row['cpu_of_a_hundredth']:.2f} CPU s, {users // 10:,} "
+        f"{row['cpu_of_a_tenth']:.2f}, and {users:,} {row['cpu']:.2f}, {' and '.join(parts)}. Without the start, "
+        f"which is the command among 10 users, it is {work:.2f} times that of a tenth "
+        f"(at most {most['work_times_a_tenth']:g}: {reached(work <= most['work_times_a_tenth'])})."
+    )
+
+
+def again(scaling: Result, command: Result) -> str:
+    """Return the commands that make the JSON, as they were given; of old JSON, as its rows tell."""
+    largest = [row for row in scaling["rows"] if "cpu" in row][-1]
+    given = {
+        "scaling": f"--users {largest['users']} --repeat {len(largest['cpu'])}",
+        "command": f"--users {max((row['users'] for row in command['rows']), default=0)}",
+    }
+    lines = [
+        f"{result.get('command', f'python -m benchmarks.{name} {given[name]}')} > docs/figures/{name}.json"
+        for name, result in (("scaling", scaling), ("command", command))
+    ]
+    first, last = (f"python -m benchmarks.sidebyside{words}" for words in (" --out docs/figures", ".page"))
+    return "\n".join(["```bash", first, *lines, last, "```", ""])
+
+
+FURTHER = {
+    "large": ("whole commands among 1e8 and 1e9 users: time, memory, and that the number of blocks changes nothing",
+              "[engine.md](engine.md#memory)"),
+    "sweep": ("small runs of a sweep, and one that is killed", "[sweeps.md](sweeps.md#how-fast-it-is)"),
+    "faults": ("nodes, shards and runs that are killed", "[failures.md](failures.md#how-it-was-tried)"),
+    "hosts": ("a cluster of three hosts on one machine (needs root)",
+              "[deployment.md](deployment.md#hosts-of-a-network-tried)"),
+}  # fmt: skip
+"""Benchmarks whose figures are on other pages: what they measure, and where that is told."""
+
+
+def further(folder: Path) -> str:
+    """Return a table of the other benchmarks, with their JSON where it is kept."""
+    rows = [
+        (f"`{name}`", what, where, f"`{name}.json`" if (folder / f"{name}.json").exists() else "")
+        for name, (what, where) in FURTHER.items()
+    ]
+    return table(("`python -m benchmarks.`", "measures", "told in", "JSON"), "llll", rows)
 
 
 def table(head: Sequence[str], sides: str, rows: Sequence[Sequence[str]]) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
+from p2p_sim.core.blas_threads import ONE_BLAS_THREAD
 from p2p_sim.core.block import Block, Item, Step
 from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.errors import ProtocolError
@@ -187,7 +188,7 @@ class Site:
 
         taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
         steps: list[tuple[Item, ...]] | None = None
-        with closing(self.threads.map(resume, blocks)) as done:
+        with ONE_BLAS_THREAD, closing(self.threads.map(resume, blocks)) as done:
             for block, mine, seconds in done:
                 self._ledger.spent(role, clock + 1, block.me, seconds)
                 items = [step.items for step in mine]

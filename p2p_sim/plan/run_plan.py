@@ -339,7 +339,12 @@ def _seconds(computing: float, shards: int, hands: int, exchanged: float, compil
     ``computing``: CPU seconds by numpy; ``hands``: shards or threads among whom that is divided.
     """
     seconds = computing * (_COMPILED if compiled else 1.0) / hands
-    return seconds + (_START + _START_EACH * shards + exchanged / _EXCHANGED / shards if shards else 0.0)
+    return seconds + (seconds_to_start(shards) + exchanged / _EXCHANGED / shards if shards else 0.0)
+
+
+def seconds_to_start(shards: int) -> float:
+    """Return the seconds of wall time, roughly, that Ray and so many shards take to start."""
+    return _START + _START_EACH * shards
 
 
 def _now() -> int:

@@ -33,7 +33,7 @@ def test_rows_have_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
         ("import", 0), ("alone", 0), ("help", 0), ("thousand", 1000), ("run", 200), ("run", 20), ("threads", 200),
         ("growth", 200),
     ]  # fmt: skip
-    assert [row["reached"] for row in rows] == [False, False, False, False, True, False, True, True]
+    assert [row["reached"] for row in rows] == [False, False, False, False, True, False, False, True]
     assert rows[4]["times_floor_cpu"] == 5
     assert rows[7]["times_a_hundredth"] == rows[7]["times_a_tenth"] == 1
     assert len(asked) == 6 + 3 * (6 * 2 + 2) + 1 + 3 * 4

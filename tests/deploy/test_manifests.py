@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,63 @@ def test_nothing_is_public() -> None:
             assert pod["metadata"]["labels"] == mine  # or the policy would not hold for it
             assert pod["spec"]["automountServiceAccountToken"] is False
             assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
-    start = " ".join(of("ray-up.yaml")["head_start_ray_commands"])
-    assert "--dashboard-host=127.0.0.1" in start
+    assert started("head")["dashboard-host"] == "127.0.0.1"
+
+
+def started(kind: str) -> dict[str, str]:
+    """Return the options of `ray start` on the head or on a worker."""
+    (start,) = (each for each in of("ray-up.yaml")[f"{kind}_start_ray_commands"] if " start " in each)
+    return dict(re.findall(r"--([a-z-]+)(?:=(\S+))?", start))
+
+
+PORTS = {
+    "node-manager-port", "object-manager-port", "dashboard-agent-grpc-port", "dashboard-agent-listen-port",
+    "runtime-env-agent-port", "metrics-export-port", "min-worker-port", "max-worker-port",
+}  # fmt: skip
+"""What every node listens at, by the options of `ray start`."""
+
+
+def test_no_port_is_left_to_chance() -> None:
+    from ray.scripts.scripts import start
+
+    known = {word.removeprefix("--") for option in start.params for word in option.opts}
+    of_head = {"port", "dashboard-port", "ray-client-server-port"}
+    assert {name for name in known if re.search(r"port(-list)?$", name)} == PORTS | of_head | {
+        "worker-port-list"
+    }
+    head, worker = started("head"), started("worker")
+    assert head.keys() | worker.keys() <= known
+    ports = {name: worker[name] for name in PORTS}
+    assert {name: head[name] for name in PORTS} == ports
+    for cluster in clusters():
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+            assert {name: group["rayStartParams"][name] for name in PORTS} == ports
+            assert group["rayStartParams"].keys() <= known
+
+
+def test_the_table_of_ports_is_whole() -> None:
+    text = (DEPLOY.parent / "docs" / "deployment.md").read_text()
+    rows = re.findall(r"^\| ([0-9 to]+) \|.*\| (`--.*) \|$", text, re.MULTILINE)
+    told = {}
+    for numbers, options in rows:
+        names = [name for name in re.findall(r"--([a-z-]+)", options) if name != "dashboard-host"]
+        told |= dict(zip(names, numbers.split(" to "), strict=True))
+    head = started("head")
+    given = {name: head[name] for name in (*PORTS, "port", "dashboard-port")}
+    assert told == given | {
+        "ray-client-server-port": "10001"
+    }  # Ray's own: without ray[client] it may not be given
+
+
+def test_versions_agree() -> None:
+    """Every file installs the same Ray, and the wheel is that of this version."""
+    docker, up = (DEPLOY / "Dockerfile").read_text(), (DEPLOY / "ray-up.yaml").read_text()
+    docs = (DEPLOY.parent / "docs" / "deployment.md").read_text()
+    asked = [re.findall(r"ray\[default\](?:==([\d.]+\d))?[\"']", text) for text in (docker, up, docs)]
+    assert all(asked)
+    assert {version for each in asked for version in each} == {each["rayVersion"] for each in clusters()}
+    version = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]["version"]
+    assert set(re.findall(r"p2p_sim-(.+?)-py3-none-any\.whl", up)) == {version}
 
 
 def test_the_job_is_a_command_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
