@@ -334,10 +334,7 @@ def _batches(file: Any, name: str, names: Sequence[str], low: int, high: int) ->
             continue
         for batch in file.iter_batches(_BATCH, row_groups=[group], columns=list(names), use_threads=False):
             for key in names:
-                if batch.column(key).null_count:
-                    raise InputError(
-                        f"column {key!r} of {name!r} has missing values (nulls): fill them in, or leave these rows out"
-                    )
+                check_whole(batch.column(key), key, name, first)
             begin, stop = max(0, low - first), min(batch.num_rows, high - first)
             if begin < stop:
                 yield first + begin, batch.slice(begin, stop - begin)
@@ -375,6 +372,17 @@ def _check(file: str, schema: Any, label: str, cluster: str | None, rule: LabelR
             f"column {cluster!r} of {file!r} has the type {kind}, and clusters are integers by which rows are sorted: "
             "number them first, for instance by pandas' factorize, and sort by the numbers"
         )
+
+
+def check_whole(values: Any, column: str, file: str, row: int) -> None:
+    """Raise InputError if an Arrow array has nulls, naming the first; it begins with a row of a file, from 0."""
+    if not values.null_count:
+        return
+    first = row + int(np.argmax(np.asarray(values.is_null()))) + 1
+    raise InputError(
+        f"column {column!r} of {file!r} has missing values (nulls, the first in row {first:,} of it; --missing is for "
+        "--data): fill them in, or leave these rows out"
+    )
 
 
 def check_label(file: str, kind: Any, label: str, rule: LabelRule | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -137,7 +138,13 @@ class InterruptedRun:
         name = self.folder.name.partition(under_way.PARTIAL)[0]
         path = self.folder.parent / name if "out" in self.asked["options"] else None
         if path is not None:
-            check_free(path, force)
+            try:
+                check_free(path, force)
+            except InputError as error:
+                raise InputError(
+                    f"{error}; if that is the same run, begun anew and whole, remove what was cut off: "
+                    f"p2p-sim rm {shlex.quote(str(self.folder))}"
+                ) from error
         return RunFolder(path, name, force, self.folder.parent)
 
     @contextmanager

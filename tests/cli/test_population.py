@@ -190,6 +190,10 @@ def test_an_interrupted_run_goes_on(cli: Any, raw: str, monkeypatch: Any) -> Non
     refused = cli("run", "--resume", "cut")
     assert (refused.status, f"data {file} differs" in refused.err) == (2, True)
     file.write_bytes(honest)
+    shutil.copytree("whole", "cut")  # the same command, given again
+    refused = cli("run", "--resume", *[path.name for path in Path().glob("cut.partial-*")])
+    assert (refused.status, "remove what was cut off: p2p-sim rm cut.partial-" in refused.err) == (2, True)
+    shutil.rmtree("cut")
     assert cli("run", "--resume", "cut").status == 0
     cut = p2p_sim.load("cut")
     assert (cut.digest, cut.notes["accuracy"], cut.notes["data"]) == (

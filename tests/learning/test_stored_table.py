@@ -189,7 +189,8 @@ def test_test_rows_elsewhere_mean_the_same(tmp_path: Path) -> None:
         ({"label": "number", "classes": ["3", "3.0"]}, r"classes \['3', '3.0'\]: list at least two, each once"),
         ({"label": "text", "classes": ["no", "yes"], "positive": ["maybe"]}, "positive value 'maybe' does not occur"),
         ({"label": "constant", "classes": ["1", "2"]}, "label 'constant' of .* has one class, '1'"),
-        ({"label": "holes", "classes": ["a", "b"]}, r"column 'holes' of .* has missing values \(nulls\): fill them in"),
+        ({"label": "holes", "classes": ["a", "b"]}, r"column 'holes' of .* has missing values \(nulls, "
+         r"the first in row 2 of it; --missing is for --data\): fill them in"),
         ({"label": "day", "classes": ["1", "2"]}, r"label 'day' of .* has the type timestamp.*: write it as text"),
         ({"label": "text", "classes": [str(each) for each in range(257)]}, "257 are declared, and 256 are allowed"),
         ({"label": "flag", "test": 1.5}, "test share 1.5 of 3000 rows"),
@@ -360,3 +361,15 @@ def test_clusters_that_are_refused(clusters: Any, says: str, tmp_path: Path) -> 
     frame = pandas.DataFrame({"y": [0, 1, 0], "c": clusters})
     with pytest.raises(InputError, match=says):
         parquet_users.population(several(tmp_path / "raw", frame), cluster="c").hash  # noqa: B018
+
+
+def test_a_missing_feature_is_named_with_its_row(tmp_path: Path, small_batches: None) -> None:
+    frame = RAW[[*FEATURES, "flag"]].assign(age=RAW["age"].where(RAW.index != 2500))
+    frame["hours"] = frame["hours"].astype("Int64").where(RAW.index != 1700)
+    users = StoredTable(several(tmp_path / "raw", frame[:1000], frame[1000:]), label="flag").examples(
+        drop=["age"]
+    )
+    with pytest.raises(
+        InputError, match=r"'hours' of .*1\.parquet' has missing values \(nulls, the first in row 701 of"
+    ):
+        users.spread(ROWS)

@@ -45,8 +45,8 @@ class DeclaredLabels:
     def __post_init__(self) -> None:
         if self.classes is not None and len(label_columns.declared_as(self.classes, True)) > MAX_LABELS:
             raise InputError(
-                f"classes: {len(self.classes)} are declared, and {MAX_LABELS} are allowed: put several into one first, or "
-                "name those that count as 1 (--positive)"
+                f"classes: {len(self.classes)} are declared, and {MAX_LABELS} are allowed: put several into "
+                "one first, or name those that count as 1 (--positive)"
             )
         if self.positive is not None and not self.positive:
             raise InputError("positive names none of the classes: name those that count as 1")

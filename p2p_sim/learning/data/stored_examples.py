@@ -103,6 +103,8 @@ class StoredExamples:
                     begin = row
                     for part in file.iter_batches(most, columns=names, use_threads=False):
                         where = parquet_users.where_of(name, row - begin)
+                        for column in names:
+                            parquet_users.check_whole(part.column(column), column, name, row - begin)
                         yield self._chosen(row, *self._piece(name, row, part, where))
                         row += part.num_rows
         except (OSError, ArrowInvalid) as error:
@@ -123,27 +125,19 @@ class StoredExamples:
         """Turn some rows of a file, which begin with ``row`` of all, into features and labels; ``where`` they are."""
         x = np.empty((part.num_rows, len(self.features)))
         for place, feature in enumerate(self.features):
-            values = self._whole(name, feature, part.column(feature))
+            values = parquet_columns.column(part.column(feature))
             _check_numbers(f"column {feature!r} of {name!r}", values, row)
             x[:, place] = values
         return x, self._labels(name, part.column(self.label), where)
 
     def _labels(self, name: str, column: Any, where: str) -> Array:
-        y = self._whole(name, self.label, column) if self.rule is None else self.rule.read(column, where)[0]
+        y = parquet_columns.column(column) if self.rule is None else self.rule.read(column, where)[0]
         if len(y) and not 0 <= int(y.min()) <= int(y.max()) < self.labels:
             raise InputError(
                 f"column {self.label!r} of {name!r} holds labels from {y.min()} to {y.max()}: those of the protocol "
                 f"are integers from 0 to {self.labels - 1}"
             )
         return y.astype(np.uint8)
-
-    @staticmethod
-    def _whole(name: str, column: str, values: Any) -> Array:
-        if values.null_count:
-            raise InputError(
-                f"column {column!r} of {name!r} has missing values (nulls): fill them in, or leave these rows out"
-            )
-        return parquet_columns.column(values)
 
 
 def _check_numbers(what: str, values: Array, row: int) -> None:
