@@ -92,19 +92,19 @@ def contents(command: RunCommand) -> dict[str, str]:
 
 @contextmanager
 def unchanged(command: RunCommand, noted: Mapping[str, str]) -> Iterator[None]:
-    """Raise StorageError, also in place of another error, if files are not as they were noted; see ``contents``.
-
-    A run that is refused for this can go on when they are back.
-    """
+    """Raise StorageError in place of another error if files are not as they were noted; see ``check_unchanged``."""
     try:
         yield
     except Exception as error:
-        _check_unchanged(command, noted, error)
+        check_unchanged(command, noted, error)
         raise
-    _check_unchanged(command, noted, None)
 
 
-def _check_unchanged(command: RunCommand, noted: Mapping[str, str], error: Exception | None) -> None:
+def check_unchanged(command: RunCommand, noted: Mapping[str, str], error: Exception | None = None) -> None:
+    """Raise StorageError if files are not as they were noted, see ``contents``; ``error``: what this led to.
+
+    A run that is refused for this can go on when they are back.
+    """
     try:
         now = contents(command)
     except InputError as gone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 import time
@@ -302,12 +303,13 @@ class RunCommand(TableOptions):
             command = run_json.without_seed(self._repeat_command(chosen.protocol))
             log("started", {"command": command, "backend": self.backend, "version": version("p2p-sim")})
             draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
+            draft.check_at_the_end(functools.partial(population_option.check_unchanged, self, stored))
             with population_option.unchanged(self, stored):
                 run, held_out = self._run(chosen.protocol, progress, draft, log)
                 warn_unchecked(unchecked)
                 self._account(run, chosen, progress, log)
                 guessed = self._attacked(run, chosen.protocol, held_out, progress)
-            path = self._save(run, place, guessed, progress, log)
+                path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         as_text = run_summary.as_text if self.verbose else run_screen.as_text

@@ -311,6 +311,7 @@ class Draft:
         self._made: list[Path] = []
         self._asked: dict[str, Any] | None = None
         self._lock: int | None = None
+        self._check: Callable[[], None] | None = None
 
     def make(self) -> Path:
         """Return the folder.  Only the owner may read it: with the seed, anybody could undo the noise."""
@@ -338,8 +339,14 @@ class Draft:
         self._folder, self._made, self._asked = folder, [folder], asked
         self.clear(messages=True)
 
+    def check_at_the_end(self, check: Callable[[], None]) -> None:
+        """Call ``check`` when all is written, before the folder gets its name; what it raises ends the run."""
+        self._check = check
+
     def whole(self) -> None:
         """Remove what was asked: the folder is whole, and about to get its name."""
+        if self._check is not None:
+            self._check()
         if self._asked is not None:
             (self._folder / under_way.ASKED).unlink(missing_ok=True)
 

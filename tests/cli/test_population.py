@@ -219,6 +219,8 @@ SWAPS = {
         ("examples", "no label"),
         ("examples", "no file"),
         ("released", "other labels"),
+        ("saved", "other labels"),
+        ("saved", "no file"),
     ],
 )
 def test_a_file_that_changes_during_a_run_is_named(
@@ -227,11 +229,12 @@ def test_a_file_that_changes_during_a_run_is_named(
     """Before users are read, before rows train a model, and when all is computed; the run then goes on."""
     from p2p_sim.cli import run
     from p2p_sim.learning import training_in_batches
+    from p2p_sim.rundir import population_file
 
     shutil.copytree(raw, tmp_path / "kept")
     where, name = {
         "users": (population_option, "users"), "examples": (training_in_batches, "train_beside"),
-        "released": (run.RunCommand, "_account"),
+        "released": (run.RunCommand, "_account"), "saved": (population_file, "write"),
     }[when]  # fmt: skip
     honest = getattr(where, name)
 
