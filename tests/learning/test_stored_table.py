@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -373,3 +374,15 @@ def test_a_missing_feature_is_named_with_its_row(tmp_path: Path, small_batches: 
         InputError, match=r"'hours' of .*1\.parquet' has missing values \(nulls, the first in row 701 of"
     ):
         users.spread(ROWS)
+
+
+def test_spellings_of_a_positive_value_are_warned_of(tmp_path: Path) -> None:
+    frame = RAW[["text"]].assign(text=RAW["text"].mask(RAW.index == 2500, "Yes"))
+    place = several(tmp_path / "raw", frame[:1000], frame[1000:])
+    with pytest.warns(
+        UserWarning, match="label 'text': 'Yes' and 'yes' differ in case .* --positive"
+    ):
+        assert StoredTable(place, label="text", positive=["yes"]).population().hash
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert StoredTable(place, label="text", positive=["yes", "Yes"]).population().hash
