@@ -379,9 +379,7 @@ def test_a_missing_feature_is_named_with_its_row(tmp_path: Path, small_batches: 
 def test_spellings_of_a_positive_value_are_warned_of(tmp_path: Path) -> None:
     frame = RAW[["text"]].assign(text=RAW["text"].mask(RAW.index == 2500, "Yes"))
     place = several(tmp_path / "raw", frame[:1000], frame[1000:])
-    with pytest.warns(
-        UserWarning, match="label 'text': 'Yes' and 'yes' differ in case .* --positive"
-    ):
+    with pytest.warns(UserWarning, match="label 'text': 'Yes' and 'yes' differ in case .* --positive"):
         assert StoredTable(place, label="text", positive=["yes"]).population().hash
     with warnings.catch_warnings():
         warnings.simplefilter("error")
