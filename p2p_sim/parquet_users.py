@@ -73,12 +73,14 @@ def population(
         raise InputError(
             f"cluster column {cluster!r} is the label too; clusters are public, labels are not: name another"
         )
-    files = []
+    files, kinds = [], list[tuple[str, Any]]()
     try:
         system, path = system_of(str(place))
         for name in files_at(system, path):
             with opened(system, name) as file:
                 _check(name, file.schema_arrow, label, cluster, rule)
+                kinds.append((name, file.schema_arrow.field(label).type))
+                check_alike(label, kinds[0], kinds[-1])
                 files.append((name, int(file.metadata.num_rows)))
     except OSError as error:
         raise InputError(f"population {str(place)!r} cannot be read ({error}): check the path") from error
@@ -207,9 +209,13 @@ class ParquetUsers:
 
     def head(self, users: int) -> PopulationInParts:
         """Return about the first rows as a population of their own, for a plan."""
-        name, rows = self.files[0]
-        few = ((name, min(users, rows)),)
-        return PopulationInParts(replace(self, files=few, held_out=None, all_of_them=None, whole=False))
+        few, ends = [], itertools.accumulate((rows for _, rows in self.files), initial=0)
+        for (name, rows), first in zip(self.files, ends, strict=False):
+            if rows and first < users:
+                few.append((name, min(rows, users - first)))
+        return PopulationInParts(
+            replace(self, files=tuple(few), held_out=None, all_of_them=None, whole=False)
+        )
 
     def look(self, low: int, high: int) -> _Look:
         """Read some users, and return their clusters and the largest label; raises InputError for other values."""
@@ -224,11 +230,11 @@ class ParquetUsers:
             self.rule.check(all_of_them.seen, repr(self.place))
         fresh = np.concatenate([[True], np.diff(names) != 0])[: len(names)]
         wrong = np.flatnonzero(np.diff(names) < 0)
-        if len(wrong) or (len(names) and int(names[0]) < 0):
-            which = int(names[wrong[0] + 1]) if len(wrong) else int(names[0])
+        if len(wrong):
             raise InputError(
-                f"population {self.place!r}: its rows are not sorted by {self.cluster!r} (cluster {which} comes too "
-                "late), or a cluster is below 0: sort it first, for instance by pandas' sort_values"
+                f"population {self.place!r}: its rows are not sorted by {self.cluster!r} (cluster "
+                f"{int(names[wrong[0] + 1])} comes after {int(names[wrong[0]])}): sort it first, for instance by "
+                "pandas' sort_values"
             )
         together = np.add.reduceat(sizes, np.flatnonzero(fresh)) if len(sizes) else sizes
         return replace(self, all_of_them=_Look(names[fresh], together, all_of_them.greatest))
@@ -244,6 +250,12 @@ class ParquetUsers:
         if self.cluster is None or not len(y):
             return _Look(_NOTHING, _NOTHING, greatest, seen)
         names = rows.users_of(parquet_columns.column(rows.batch.column(self.cluster)))
+        if not 0 <= int(names.min()) <= int(names.max()) < 1 << 63:
+            wrong = names.min() if names.min() < 0 else names.max()
+            raise InputError(
+                f"column {self.cluster!r} of {rows.where} holds cluster {wrong}: clusters are integers from 0 to "
+                "2^63 - 1 (gaps are fine): number them anew, in the order of the rows"
+            )
         edges = np.concatenate([[0], np.flatnonzero(np.diff(names)) + 1, [len(names)]])
         return _Look(names[edges[:-1]].astype(np.int64), np.diff(edges), greatest, seen)
 
@@ -277,19 +289,23 @@ class ParquetUsers:
         ends = itertools.accumulate((rows for _, rows in self.files), initial=0)
         try:
             system, _ = system_of(self.place)
-            for (name, _), (first, end) in zip(self.files, itertools.pairwise(ends), strict=True):
+            for (name, count), (first, end) in zip(self.files, itertools.pairwise(ends), strict=True):
                 if first < high and low < end:
-                    yield from self._of_file(system, name, names, (low, high), first)
+                    yield from self._of_file(system, (name, count), names, (low, high), first)
         except OSError as error:
             raise StorageError(
-                f"a shard cannot read the population {self.place!r} ({error}): {ADVICE}"
+                f"population {self.place!r} cannot be read now ({error}): if a file was moved, put it back; if "
+                f"another machine's shard does not see it, {ADVICE}"
             ) from error
 
     def _of_file(
-        self, system: Any, name: str, names: Sequence[str], rows: tuple[int, int], first: int
+        self, system: Any, of: tuple[str, int], names: Sequence[str], rows: tuple[int, int], first: int
     ) -> Iterator[_Rows]:
         """Read the rows ``rows[0] .. rows[1] - 1`` that are in a file whose first row is ``first``."""
+        name, count = of
         with opened(system, name) as file:
+            if self.whole:
+                check_unchanged(name, count, file, names)
             for row, batch in _batches(file, name, names, rows[0] - first, rows[1] - first):
                 begin, end = first + row, first + row + batch.num_rows
                 users = None if self.held_out is None else ~self.held_out.mask(begin, end)
@@ -318,14 +334,23 @@ def _batches(file: Any, name: str, names: Sequence[str], low: int, high: int) ->
             continue
         for batch in file.iter_batches(_BATCH, row_groups=[group], columns=list(names), use_threads=False):
             for key in names:
-                if batch.column(key).null_count:
-                    raise InputError(
-                        f"column {key!r} of {name!r} has missing values (nulls): fill them in, or leave these rows out"
-                    )
+                check_whole(batch.column(key), key, name, first)
             begin, stop = max(0, low - first), min(batch.num_rows, high - first)
             if begin < stop:
                 yield first + begin, batch.slice(begin, stop - begin)
             first += batch.num_rows
+
+
+def check_unchanged(name: str, rows: int, file: Any, names: Sequence[str]) -> None:
+    """Raise StorageError unless an open file has as many rows as when a run began, and the columns that are read."""
+    now, here = int(file.metadata.num_rows), set(file.schema_arrow.names)
+    missing = [each for each in names if each not in here]
+    if now == rows and not missing:
+        return
+    how = f"it has no column {missing[0]!r}" if missing else f"it has {now:,} rows, and had {rows:,}"
+    raise StorageError(
+        f"{name!r} was changed while the run was under way: {how}; put it back, and go on with --resume"
+    )
 
 
 def _check(file: str, schema: Any, label: str, cluster: str | None, rule: LabelRule | None) -> None:
@@ -333,6 +358,8 @@ def _check(file: str, schema: Any, label: str, cluster: str | None, rule: LabelR
     import pyarrow as pa
 
     for name in (label, cluster):
+        if name is not None and schema.names.count(name) > 1:
+            raise InputError(f"population {file!r} has several columns {name!r}: give each a name of its own")
         if name is not None and name not in schema.names:
             raise InputError(
                 f"population {file!r} has no column {name!r}"
@@ -341,19 +368,63 @@ def _check(file: str, schema: Any, label: str, cluster: str | None, rule: LabelR
     check_label(file, schema.field(label).type, label, rule)
     kind = None if cluster is None else schema.field(cluster).type
     if kind is not None and not pa.types.is_integer(kind):
-        raise InputError(f"column {cluster!r} of {file!r} has the type {kind}: needed are integers")
+        raise InputError(
+            f"column {cluster!r} of {file!r} has the type {kind}, and clusters are integers by which rows are sorted: "
+            "number them first, for instance by pandas' factorize, and sort by the numbers"
+        )
+
+
+def check_whole(values: Any, column: str, file: str, row: int) -> None:
+    """Raise InputError if an Arrow array has nulls, naming the first; it begins with a row of a file, from 0."""
+    if not values.null_count:
+        return
+    first = row + int(np.argmax(np.asarray(values.is_null()))) + 1
+    raise InputError(
+        f"column {column!r} of {file!r} has missing values (nulls, the first in row {first:,} of it; --missing is for "
+        "--data): fill them in, or leave these rows out"
+    )
 
 
 def check_label(file: str, kind: Any, label: str, rule: LabelRule | None) -> None:
     """Raise InputError unless a file's column of labels has an Arrow type that can be read."""
     import pyarrow as pa
 
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (
+        pa.types.is_primitive(plain) or is_text(kind) or pa.types.is_decimal(plain)
+    ) or pa.types.is_temporal(plain):
+        raise InputError(
+            f"label {label!r} of {file!r} has the type {kind}: write it as text or integers first, of dates for "
+            f"instance the year; then {SAY}"
+        )
     if rule is not None:
         rule.check_type(kind, repr(file))
     elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise InputError(
             f"column {label!r} of {file!r} has the type {kind}: needed are bool or integers from 0; for other labels "
             f"{SAY}"
+        )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether columns of an Arrow type hold text."""
+    import pyarrow as pa
+
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(
+        pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain)
+    )
+
+
+def check_alike(label: str, one: tuple[str, Any], other: tuple[str, Any]) -> None:
+    """Raise InputError if labels are text in one of two files and not in the other: no value of one is in both.
+
+    ``one``, ``other``: a name, and the Arrow type of the labels there.
+    """
+    if is_text(one[1]) != is_text(other[1]):
+        raise InputError(
+            f"label {label!r} is {one[1]} in {one[0]!r} and {other[1]} in {other[0]!r}, so the same values would mean "
+            "different labels: write all files with the same type"
         )
 
 
@@ -394,7 +465,10 @@ def system_of(place: str) -> tuple[Any, str]:
 
 
 def files_at(system: Any, path: str) -> list[str]:
-    """Return the Parquet files at a path, those of a folder by name."""
+    """Return the Parquet files at a path, those of a folder by name.
+
+    Those in its folders are among them, and names that begin with . or _ are not, of files and of folders.
+    """
     from pyarrow import fs
 
     here = system.get_file_info(path)
@@ -403,10 +477,17 @@ def files_at(system: Any, path: str) -> list[str]:
     if here.type == fs.FileType.File:
         return [path]
     inside = system.get_file_info(fs.FileSelector(path, recursive=True))
-    found = sorted(each.path for each in inside if each.is_file and each.path.endswith(".parquet"))
+    files = [each.path for each in inside if each.is_file and each.path.endswith(".parquet")]
+    found = sorted(each for each in files if not _is_aside(each[len(here.path) :]))
     if not found:
-        raise InputError(f"population {path!r} is a folder without .parquet files: give another")
+        aside = f" but {len(files)} whose names, or folders', begin with . or _" if files else ""
+        raise InputError(f"population {path!r} is a folder without .parquet files{aside}: give another")
     return found
+
+
+def _is_aside(path: str) -> bool:
+    """Whether a path in a folder is not of its table: unfinished or hidden, as Spark, Hive and Arrow have it."""
+    return any(part.startswith((".", "_")) for part in path.split("/"))
 
 
 def opened(system: Any, name: str, **how: Any) -> Any:

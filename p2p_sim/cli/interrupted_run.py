@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -136,8 +138,25 @@ class InterruptedRun:
         name = self.folder.name.partition(under_way.PARTIAL)[0]
         path = self.folder.parent / name if "out" in self.asked["options"] else None
         if path is not None:
-            check_free(path, force)
+            try:
+                check_free(path, force)
+            except InputError as error:
+                raise InputError(
+                    f"{error}; if that is the same run, begun anew and whole, remove what was cut off: "
+                    f"p2p-sim rm {shlex.quote(str(self.folder))}"
+                ) from error
         return RunFolder(path, name, force, self.folder.parent)
+
+    @contextmanager
+    def begun_elsewhere(self) -> Iterator[None]:
+        """Add to an InputError of files that are not found in which folder the run was begun, if not in this one."""
+        try:
+            yield
+        except InputError as error:
+            there = self.asked["folder"]
+            if there == under_way.here():
+                raise
+            raise InputError(f"{error}; the run was begun in {there!r}: go on with it there") from error
 
     def check(self, now: Mapping[str, Any]) -> None:
         """Raise InputError if code or data have changed, naming what has; ``now``: what is asked this time."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.cli.options import comma_list, option
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.core.label_kinds import BINARY, CLASSES
 from p2p_sim.report import terminal
 
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
     from p2p_sim.core.population_in_parts import PopulationInParts
     from p2p_sim.core.protocol import Protocol
     from p2p_sim.learning.data.stored_table import StoredTable
+
+BACK = (
+    "the files of --population must stay as they are until the run is saved: put them back as they were, and go on "
+    "with --resume"
+)
+_NAMED = 4
 
 
 def check(command: RunCommand, protocol: Protocol) -> None:
@@ -31,8 +39,9 @@ def check(command: RunCommand, protocol: Protocol) -> None:
     if not _trains(command):
         for name in ("test_population", *(["drop"] if command.population is not None else [])):
             if getattr(command, name) is not None:
+                missing = "--model" if command.population is not None else "--population and --model"
                 raise InputError(
-                    f"{option(name)} needs --population with --model, which is missing: leave it out"
+                    f"{option(name)} needs {missing}: give that too, or leave out {option(name)}"
                 )
         return
     from p2p_sim.learning.training import models_in_batches
@@ -79,6 +88,39 @@ def contents(command: RunCommand) -> dict[str, str]:
 
     places = filter(None, [command.population, command.test_population])
     return {name: found for place in places for name, found in parquet_users.contents(place).items()}
+
+
+@contextmanager
+def unchanged(command: RunCommand, noted: Mapping[str, str]) -> Iterator[None]:
+    """Raise StorageError in place of another error if files are not as they were noted; see ``check_unchanged``."""
+    try:
+        yield
+    except Exception as error:
+        check_unchanged(command, noted, error)
+        raise
+
+
+def check_unchanged(command: RunCommand, noted: Mapping[str, str], error: Exception | None = None) -> None:
+    """Raise StorageError if files are not as they were noted, see ``contents``; ``error``: what this led to.
+
+    A run that is refused for this can go on when they are back.
+    """
+    try:
+        now = contents(command)
+    except InputError as gone:
+        raise StorageError(
+            f"while the run was under way files were moved or changed: {gone}; {BACK}"
+        ) from error
+    found = [
+        f"{name!r} {'is new' if name not in noted else 'is gone' if name not in now else 'was changed'}"
+        for name in sorted({*noted, *now})
+        if noted.get(name) != now.get(name)
+    ]
+    if found:
+        more = f" and {len(found) - _NAMED} more" if found[_NAMED:] else ""
+        raise StorageError(
+            f"while the run was under way {', '.join(found[:_NAMED])}{more}: {BACK}"
+        ) from error
 
 
 def examples(command: RunCommand, protocol: Protocol) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +22,6 @@ from p2p_sim.cli.options import (
     REAL_DATA,
     SYNTHETIC,
     Address,
-    ClusterColumn,
     Clusters,
     Crypto,
     Data,
@@ -99,7 +100,13 @@ class RunCommand(TableOptions):
             "A,B",
         ),
     ] = None
-    cluster_column: ClusterColumn = None
+    cluster_column: Annotated[
+        str | None,
+        text(
+            REAL_DATA,
+            "A column of clusters: numbers, or text; of --population integers that rows are sorted by.",
+        ),
+    ] = None
     clusters: Clusters = None
     test: Annotated[
         float | None,
@@ -278,7 +285,9 @@ class RunCommand(TableOptions):
         place = run_folders.choose(self.out, stem, self.force) if cut is None else cut.place(self.force)
         if self.plan:
             return plan_option.say(self, chosen.protocol, as_json)
-        asked = self._asked(chosen.protocol)
+        with nullcontext() if cut is None else cut.begun_elsewhere():
+            stored = population_option.contents(self)  # before a row is read
+        asked = self._asked(chosen.protocol, stored)
         if cut is not None:
             cut.check(asked)
         with terminal.stdout_to_stderr():
@@ -294,11 +303,13 @@ class RunCommand(TableOptions):
             command = run_json.without_seed(self._repeat_command(chosen.protocol))
             log("started", {"command": command, "backend": self.backend, "version": version("p2p-sim")})
             draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
-            run, held_out = self._run(chosen.protocol, progress, draft, log)
-            warn_unchecked(unchecked)
-            self._account(run, chosen, progress, log)
-            guessed = self._attacked(run, chosen.protocol, held_out, progress)
-            path = self._save(run, place, guessed, progress, log)
+            draft.check_at_the_end(functools.partial(population_option.check_unchanged, self, stored))
+            with population_option.unchanged(self, stored):
+                run, held_out = self._run(chosen.protocol, progress, draft, log)
+                warn_unchecked(unchecked)
+                self._account(run, chosen, progress, log)
+                guessed = self._attacked(run, chosen.protocol, held_out, progress)
+                path = self._save(run, place, guessed, progress, log)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         as_text = run_summary.as_text if self.verbose else run_screen.as_text
@@ -339,12 +350,11 @@ class RunCommand(TableOptions):
         log("finished", details | {"messages": sum(each.messages for each in run.counts.values())})
         return path
 
-    def _asked(self, protocol: Protocol) -> dict[str, Any]:
-        """Return what is asked of the run, which is noted so that it can go on."""
+    def _asked(self, protocol: Protocol, stored: dict[str, str]) -> dict[str, Any]:
+        """Return what is asked of the run, which is noted so that it can go on; ``stored``: users' files."""
         assert self.seed is not None  # chosen by now
         files = interrupted_run.files_of(self, protocol)
         origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
-        stored = population_option.contents(self)
         return under_way.asked(protocol, interrupted_run.options_of(self), origin, files, variables, stored)
 
     def _attacked(

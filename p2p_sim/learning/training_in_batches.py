@@ -93,8 +93,17 @@ _COPY = 100
 
 
 def read_test(test: StoredExamples, most: int) -> tuple[Array, Array]:
-    """Read at most so many test rows: features and labels; raises InputError where a feature is the label once more."""
+    """Read at most so many test rows: features and labels.
+
+    Raises InputError where a feature is the label once more, and where no row of another table has the positive label.
+    """
     x, y = test.spread(most)
+    one = None if test.rule is None or test.held_out is not None else test.rule.described["positive"]
+    if one is not None and not y.any():
+        raise InputError(
+            f"none of {len(y):,} test rows {test.described} counts as 1 ({one}): write values there as users' are, in "
+            "upper and lower case too, or give other test rows"
+        )
     enough = len(y) >= _COPY and len(np.unique(y)) > 1
     for each in np.flatnonzero((x == y[:, None]).all(axis=0)) if enough else ():
         name = test.features[each]

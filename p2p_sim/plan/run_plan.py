@@ -176,14 +176,22 @@ class RunPlan(Summary):
             )
         return found
 
+    def _advice(self) -> str:
+        scratch = self.scratch.labels > self.scratch_free
+        if scratch and len(self.misfits()) == 1:
+            return "name another folder for temporary files by the variable TMPDIR, or take fewer users"
+        return (
+            f"take fewer users, a lower --trace, --no-population, another --out, {'another TMPDIR, ' * scratch}or more "
+            "machines (--backend shards --address)"
+        )
+
     def check(self) -> None:
         """Raise InputError with the numbers if the run cannot fit."""
         if misfits := self.misfits():
             parts = ", ".join(f"{part} {size(each)}" for part, each in self.disk.items())
             raise InputError(
                 f"this run cannot fit: {'; '.join(misfits)} ({self.users:,} users, {self.messages:,} messages, on disk "
-                f"{parts}): take fewer users, a lower --trace, --no-population, another --out, or more machines "
-                "(--backend shards --address)"
+                f"{parts}): {self._advice()}"
             )
 
 

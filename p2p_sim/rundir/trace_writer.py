@@ -312,6 +312,7 @@ class Draft:
         self._asked: dict[str, Any] | None = None
         self._goes_on = False
         self._lock: int | None = None
+        self._check: Callable[[], None] | None = None
 
     def make(self) -> Path:
         """Return the folder.  Only the owner may read it: with the seed, anybody could undo the noise."""
@@ -339,8 +340,14 @@ class Draft:
         self._folder, self._made, self._asked, self._goes_on = folder, [folder], asked, True
         self.clear(messages=True)
 
+    def check_at_the_end(self, check: Callable[[], None]) -> None:
+        """Call ``check`` when all is written, before the folder gets its name; what it raises ends the run."""
+        self._check = check
+
     def whole(self) -> None:
         """Remove what was asked: the folder is whole, and about to get its name."""
+        if self._check is not None:
+            self._check()
         if self._asked is not None:
             (self._folder / under_way.ASKED).unlink(missing_ok=True)
 

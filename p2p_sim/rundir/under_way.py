@@ -46,14 +46,14 @@ def asked(
     """
     return {
         "format": FORMAT, "protocol": f"{type(protocol).__module__}:{type(protocol).__name__}",
-        "options": dict(options), "seed_source": origin, "folder": _here(),
+        "options": dict(options), "seed_source": origin, "folder": here(),
         "versions": code_versions.versions(protocol), "code": code_fingerprint.sources(protocol),
         "files": {str(file): _sha256(file) for file in files} | dict(contents),
         "environment": {name: os.environ.get(name, "") for name in environment},
     }  # fmt: skip
 
 
-def _here() -> str:
+def here() -> str:
     """Return the current folder; nothing where it was removed, as no file is then read from it."""
     try:
         return str(Path.cwd())

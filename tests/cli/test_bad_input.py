@@ -114,15 +114,15 @@ CASES = {
     ),
     "test rows without a model": (
         (*RUN, "--population", "p", "--test-population", "t"),
-        ["--test-population needs --population with --model"],
+        ["--test-population needs --model: give that too, or leave out --test-population"],
     ),
     "test rows without a population": (
         (*MANY, "--test-population", "t"),
-        ["--test-population needs --population with --model"],
+        ["--test-population needs --population and --model: give that too"],
     ),
     "columns to drop without a model": (
         (*RUN, "--population", "p", "--drop", "f0"),
-        ["--drop needs --population with --model"],
+        ["--drop needs --model: give that too, or leave out --drop"],
     ),
     "two sources of clusters": (
         (*GOOD, "--cluster-column", "c", "--clusters", "2"),

@@ -11,6 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, parquet_users
+from p2p_sim.cli import population_option
 from p2p_sim.learning.data.stored_table import StoredTable
 from tests.learning.test_stored_table import IS_TEST, RAW, SEED, SHARE, YES, prepared, written
 
@@ -141,6 +142,12 @@ def test_a_plan_says_what_training_takes(cli: Any, raw: str, tmp_path: Path, mon
         2,
         True,
     )
+    assert refused.err.endswith(
+        "on disk "
+        + refused.err.partition("on disk ")[2].partition("): ")[0]
+        + "): name another folder for temporary "
+        "files by the variable TMPDIR, or take fewer users\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
@@ -183,6 +190,10 @@ def test_an_interrupted_run_goes_on(cli: Any, raw: str, monkeypatch: Any) -> Non
     refused = cli("run", "--resume", "cut")
     assert (refused.status, f"data {file} differs" in refused.err) == (2, True)
     file.write_bytes(honest)
+    shutil.copytree("whole", "cut")  # the same command, given again
+    refused = cli("run", "--resume", *[path.name for path in Path().glob("cut.partial-*")])
+    assert (refused.status, "remove what was cut off: p2p-sim rm cut.partial-" in refused.err) == (2, True)
+    shutil.rmtree("cut")
     assert cli("run", "--resume", "cut").status == 0
     cut = p2p_sim.load("cut")
     assert (cut.digest, cut.notes["accuracy"], cut.notes["data"]) == (
@@ -190,3 +201,80 @@ def test_an_interrupted_run_goes_on(cli: Any, raw: str, monkeypatch: Any) -> Non
         whole["accuracy"],
         whole["data"],
     )
+
+
+SWAPS = {
+    "other labels": lambda file: RAW[COLUMNS][800:].assign(text="yes").to_parquet(file, index=False),
+    "other rows": lambda file: RAW[COLUMNS][:900].to_parquet(file, index=False),
+    "no label": lambda file: RAW[["age", "site"]][800:].to_parquet(file, index=False),
+    "no file": lambda file: file.unlink(),
+    "no folder": lambda file: shutil.rmtree(file.parent),
+}
+
+
+@pytest.mark.parametrize(
+    ("when", "swap"),
+    [
+        *(("users", swap) for swap in SWAPS),
+        ("examples", "no label"),
+        ("examples", "no file"),
+        ("released", "other labels"),
+        ("saved", "other labels"),
+        ("saved", "no file"),
+    ],
+)
+def test_a_file_that_changes_during_a_run_is_named(
+    cli: Any, raw: str, swap: str, when: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Before users are read, before rows train a model, and when all is computed; the run then goes on."""
+    from p2p_sim.cli import run
+    from p2p_sim.learning import training_in_batches
+    from p2p_sim.rundir import population_file
+
+    shutil.copytree(raw, tmp_path / "kept")
+    where, name = {
+        "users": (population_option, "users"), "examples": (training_in_batches, "train_beside"),
+        "released": (run.RunCommand, "_account"), "saved": (population_file, "write"),
+    }[when]  # fmt: skip
+    honest = getattr(where, name)
+
+    def swapped(*words: Any) -> Any:
+        found = honest(*words) if when == "users" else None
+        SWAPS[swap](Path(raw) / "1.parquet")
+        return found if when == "users" else honest(*words)
+
+    words = (*RUN, *LABEL, *TRAINED, "--population", raw, "--test", SHARE, "--out", "cut")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, swapped)
+        refused = cli(*words)
+    assert (refused.status, refused.out) == (2, "")
+    assert (
+        "1.parquet' was changed" in refused.err or "1.parquet' is gone" in refused.err or swap == "no folder"
+    )
+    assert "while the run was under way" in refused.err
+    assert "put them back as they were, and go on with --resume" in refused.err
+    assert "Traceback" not in refused.err
+    assert not (tmp_path / "cut").exists()
+    shutil.rmtree(raw, ignore_errors=True)
+    shutil.copytree(tmp_path / "kept", raw)
+    assert cli("run", "--resume", "cut").status == 0
+
+
+def test_a_run_begun_in_another_folder(cli: Any, raw: str, tmp_path: Path, monkeypatch: Any) -> None:
+    from p2p_sim.cli import run
+
+    def stop(*_words: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run.RunCommand, "_account", stop)
+        assert cli(*RUN, *LABEL, "--population", "raw", "--out", "cut").status == 130
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    refused = cli("run", "--resume", "../cut")
+    assert (refused.status, f"was begun in {str(tmp_path)!r}: go on with it there" in refused.err) == (
+        2,
+        True,
+    )
+    monkeypatch.chdir(tmp_path)
+    assert cli("run", "--resume", "cut").status == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import p2p_sim
 from p2p_sim import InputError, parquet_users
 from p2p_sim.backends import layout
 from p2p_sim.core.random_words import stream, words
-from p2p_sim.learning import data_split, experiment
+from p2p_sim.learning import data_split, experiment, training_in_batches
 from p2p_sim.learning.data import datasets, stored_examples
 from p2p_sim.learning.data.stored_table import StoredTable
+from p2p_sim.plan import Crowd
 from protocols import PeerToPeer, RandomizedResponse
 
 ROWS, SHARE, SEED = 3000, 0.3, 11
@@ -175,17 +177,22 @@ def test_test_rows_elsewhere_mean_the_same(tmp_path: Path) -> None:
     [
         ({"label": "text"}, r"column 'text' of .* has the type .*string: .* --positive A,B .* or --classes A,B,C"),
         ({"label": "text", "classes": ["yes", "noo"]}, r"'text' of '.*0\.parquet' holds 'no', not among the declared "
-         r"classes 'yes', 'noo'; did you mean 'noo'\?: add it to the classes"),
+         r"classes 'yes', 'noo'; did you mean 'noo'\?; add it to the classes"),
         ({"label": "text", "positive": ["Yes"]}, r"positive value 'Yes' does not occur .*; did you mean 'yes'\?; its "
          "values are 'no', 'yes'"),
         ({"label": "text", "positive": ["yes", "no"]}, r"positive \['yes', 'no'\] names every one of the classes"),
+        ({"label": "text", "positive": ["yes", "yes "]}, r"positive \['yes', 'yes '\] names 'yes ' twice"),
+        ({"label": "number", "positive": ["3", "3.0"]}, r"positive \['3', '3.0'\] names '3.0' twice"),
+        ({"label": "age", "positive": ["3"]}, r"'3' does not occur .* its values are '[^']*'(, .*){4} and 995 more at "
+         "least, all numbers; name"),
         ({"label": "text", "positive": []}, "positive names none of the classes"),
         ({"label": "text", "classes": ["yes"]}, r"classes \['yes'\]: list at least two, each once"),
         ({"label": "number", "classes": ["3", "3.0"]}, r"classes \['3', '3.0'\]: list at least two, each once"),
         ({"label": "text", "classes": ["no", "yes"], "positive": ["maybe"]}, "positive value 'maybe' does not occur"),
         ({"label": "constant", "classes": ["1", "2"]}, "label 'constant' of .* has one class, '1'"),
-        ({"label": "holes", "classes": ["a", "b"]}, r"column 'holes' of .* has missing values \(nulls\): fill them in"),
-        ({"label": "day", "classes": ["1", "2"]}, r"label 'day' of .* has the type timestamp.*: needed are text"),
+        ({"label": "holes", "classes": ["a", "b"]}, r"column 'holes' of .* has missing values \(nulls, "
+         r"the first in row 2 of it; --missing is for --data\): fill them in"),
+        ({"label": "day", "classes": ["1", "2"]}, r"label 'day' of .* has the type timestamp.*: write it as text"),
         ({"label": "text", "classes": [str(each) for each in range(257)]}, "257 are declared, and 256 are allowed"),
         ({"label": "flag", "test": 1.5}, "test share 1.5 of 3000 rows"),
         ({"label": "site", "cluster": "site"}, "cluster column 'site' is the label too"),
@@ -232,3 +239,148 @@ def test_many_numbers_beside_the_positive_ones(tmp_path: Path) -> None:
     frame = pandas.DataFrame({"y": np.arange(5000) % 2500})
     people = StoredTable(written(tmp_path / "raw", frame, (3000,)), positive=["2400", "7"]).population()
     assert np.flatnonzero(people.y).tolist() == [7, 2400, 2507, 4900]
+
+
+def several(place: Path, *frames: pandas.DataFrame) -> str:
+    place.mkdir()
+    for number, frame in enumerate(frames):
+        frame.to_parquet(place / f"{number}.parquet", index=False)
+    return str(place)
+
+
+def test_labels_of_one_type(tmp_path: Path) -> None:
+    """Text in one file and numbers in the next have no value in common, so one of them would silently mean 0."""
+    text, numbers = (RAW[[*FEATURES, "site", "text"]].assign(text=each) for each in (RAW["text"], YES * 1))
+    mixed = several(tmp_path / "mixed", text[:800], numbers[800:])
+    table = StoredTable(mixed, label="text", positive=["yes"])
+    with pytest.raises(
+        InputError, match=r"'text' is .*string in '.*0\.parquet' and int64 in '.*1\.parquet', so the"
+    ):
+        table.population()
+    with pytest.raises(InputError, match="write all files with the same type"):
+        table.examples()
+    users = StoredTable(several(tmp_path / "users", text), label="text", positive=["yes"]).examples(
+        drop=["site"]
+    )
+    with pytest.raises(
+        InputError, match=r"'text' is .*string in '.*users/0\.parquet' and int64 in '.*test/0\."
+    ):
+        stored_examples.of_test(several(tmp_path / "test", numbers), users)
+    coded = text.assign(text=text["text"].astype("category"))  # categories are text
+    assert (
+        stored_examples.of_test(several(tmp_path / "coded", coded), users).spread(ROWS)[1].sum() == YES.sum()
+    )
+
+
+def test_test_rows_that_are_spelled_otherwise(tmp_path: Path) -> None:
+    frame = RAW[[*FEATURES, "text"]]
+    users = StoredTable(several(tmp_path / "users", frame), label="text", positive=["yes"]).examples()
+    other = stored_examples.of_test(
+        several(tmp_path / "test", frame.assign(text=frame["text"].str.title())), users
+    )
+    with pytest.raises(
+        InputError, match=r"none of 3,000 test rows in .* counts as 1 \(text = yes\): write values"
+    ):
+        training_in_batches.read_test(other, ROWS)
+    assert training_in_batches.read_test(users, ROWS)[1].sum() == YES.sum()
+
+
+def test_files_that_are_not_of_the_table(tmp_path: Path) -> None:
+    """Hidden and unfinished ones, as Spark and Hive leave them and Arrow's datasets skip them."""
+    place = Path(several(tmp_path / "raw", RAW[:1000], RAW[1000:]))
+    for name in (
+        ".x.parquet",
+        "_meta.parquet",
+        "_temporary/0/part.parquet",
+        ".trash/2.parquet",
+        "a.parquet.crc",
+    ):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        RAW.to_parquet(place / name)
+    (place / "year=1").mkdir()
+    RAW.to_parquet(place / "year=1" / "part_0.parquet")
+    people = parquet_users.population(place, label="flag")
+    assert people.users == 2 * ROWS
+    assert len(parquet_users.contents(place)) == 3
+    assert parquet_users.population(place / "_meta.parquet", label="flag").users == ROWS  # it was named
+    (tmp_path / "none").mkdir()
+    RAW.to_parquet(tmp_path / "none" / "_0.parquet")
+    with pytest.raises(
+        InputError, match=r"folder without \.parquet files but 1 whose names, or folders', begin with"
+    ):
+        parquet_users.population(tmp_path / "none")
+
+
+def test_a_first_file_without_rows(tmp_path: Path) -> None:
+    """A plan reads the first rows, wherever they are."""
+    place = several(tmp_path / "raw", RAW[:0], RAW[:5], RAW[:0], RAW[5:])
+    crowd = Crowd.stored(parquet_users.population(place, label="flag", cluster="site"))
+    assert (crowd.users, crowd.cluster) == (ROWS, int(np.median(RAW["site"].value_counts())))
+    for few in (3, 5, 128, ROWS, ROWS + 1):
+        assert np.array_equal(crowd.make(few).y, RAW["flag"][:few])
+
+
+@pytest.mark.parametrize("large", [1e39, 1e200, -1e300])
+def test_features_that_data_refuses(large: float, tmp_path: Path) -> None:
+    frame = RAW[[*FEATURES, "flag"]].assign(age=RAW["age"].where(RAW.index != 7, large))
+    users = StoredTable(several(tmp_path / "raw", frame), label="flag").examples()
+    with pytest.raises(
+        InputError, match=r"'age' of .* holds 1e\+\d+; at most 3\.4e\+38 fits a float32, .*: rescale"
+    ):
+        users.spread(ROWS)
+    with pytest.raises(InputError, match=r"at most 3\.4e38 fits a float32"):
+        datasets.load(str(tmp_path / "raw" / "0.parquet"), label="flag")
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    twice = pyarrow.table([pyarrow.array([0, 1]), pyarrow.array([1, 0])], names=["y", "y"])
+    parquet.write_table(twice, tmp_path / "table.parquet")
+    with pytest.raises(
+        InputError, match=r"table\.parquet' has several columns 'y': give each a name of its own"
+    ):
+        parquet_users.population(tmp_path / "table.parquet")
+
+
+@pytest.mark.parametrize(
+    ("clusters", "says"),
+    [
+        (
+            np.array([1, 2**63, 2**63 + 9], np.uint64),
+            r"holds cluster 9223372036854775817: .* from 0 to 2\^63 - 1",
+        ),
+        (np.array([-3, 0, 1]), r"holds cluster -3: clusters are integers from 0"),
+        (np.array([4, 9, 8]), r"not sorted by 'c' \(cluster 8 comes after 9\): sort it first"),
+        (
+            np.array(["a", "b", "c"]),
+            r"'c' of .* has the type .*string, and clusters are integers .*: number them first",
+        ),
+        (np.array([1.0, 2.0, 3.0]), r"has the type double, .*: number them first"),
+    ],
+    ids=str,
+)
+def test_clusters_that_are_refused(clusters: Any, says: str, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"y": [0, 1, 0], "c": clusters})
+    with pytest.raises(InputError, match=says):
+        parquet_users.population(several(tmp_path / "raw", frame), cluster="c").hash  # noqa: B018
+
+
+def test_a_missing_feature_is_named_with_its_row(tmp_path: Path, small_batches: None) -> None:
+    frame = RAW[[*FEATURES, "flag"]].assign(age=RAW["age"].where(RAW.index != 2500))
+    frame["hours"] = frame["hours"].astype("Int64").where(RAW.index != 1700)
+    users = StoredTable(several(tmp_path / "raw", frame[:1000], frame[1000:]), label="flag").examples(
+        drop=["age"]
+    )
+    with pytest.raises(
+        InputError, match=r"'hours' of .*1\.parquet' has missing values \(nulls, the first in row 701 of"
+    ):
+        users.spread(ROWS)
+
+
+def test_spellings_of_a_positive_value_are_warned_of(tmp_path: Path) -> None:
+    frame = RAW[["text"]].assign(text=RAW["text"].mask(RAW.index == 2500, "Yes"))
+    place = several(tmp_path / "raw", frame[:1000], frame[1000:])
+    with pytest.warns(UserWarning, match="label 'text': 'Yes' and 'yes' differ in case .* --positive"):
+        assert StoredTable(place, label="text", positive=["yes"]).population().hash
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert StoredTable(place, label="text", positive=["yes", "Yes"]).population().hash

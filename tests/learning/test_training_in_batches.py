@@ -143,6 +143,23 @@ def test_labels_of_users_in_any_order_come_by_user(tmp_path: Path, monkeypatch: 
     assert [len(rows) for rows, _ in nothing.batches(edges)] == [0, 0, 0, 0]
 
 
+def test_labels_take_five_bytes_each_on_disk_at_any_time(tmp_path: Path, monkeypatch: Any) -> None:
+    """As a plan counts them: no label is in two files at once."""
+    most, honest = [], scratch_labels._sorted
+
+    def sorted_now(records: Array) -> Array:
+        most.append(sum(path.stat().st_size for path in tmp_path.iterdir()) + records.nbytes)
+        return honest(records)
+
+    monkeypatch.setattr(scratch_labels, "_sorted", sorted_now)
+    for few in (1000, 100):  # in one part, and in ten
+        monkeypatch.setattr(scratch_labels, "_FEW", few)
+        ScratchLabels.of([(np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8))], 1000, tmp_path)
+        (tmp_path / "labels").unlink()
+    assert len(most) == 11
+    assert max(most) == 5 * 1000
+
+
 def test_stored_outputs_come_a_part_after_the_other(tmp_path: Path) -> None:
     sender, y = np.arange(7, dtype=np.int32), np.arange(7) % 2 == 0
     for site, (low, high) in enumerate(((0, 3), (3, 3), (3, 7))):

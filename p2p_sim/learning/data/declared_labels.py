@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,9 +45,13 @@ class DeclaredLabels:
 
     def __post_init__(self) -> None:
         if self.classes is not None and len(label_columns.declared_as(self.classes, True)) > MAX_LABELS:
-            raise InputError(f"classes: {len(self.classes)} are declared, and {MAX_LABELS} are allowed")
+            raise InputError(
+                f"classes: {len(self.classes)} are declared, and {MAX_LABELS} are allowed: put several into "
+                "one first, or name those that count as 1 (--positive)"
+            )
         if self.positive is not None and not self.positive:
             raise InputError("positive names none of the classes: name those that count as 1")
+        label_columns.check_once(self.positive or (), True)
 
     @classmethod
     def of(
@@ -61,7 +66,8 @@ class DeclaredLabels:
         """Raise InputError unless a column of an Arrow type can be read."""
         if not files.usable(kind):
             raise InputError(
-                f"label {self.label!r} of {where} has the type {kind}: needed are text, numbers or bool"
+                f"label {self.label!r} of {where} has the type {kind}: needed are text, numbers or bool; write it so "
+                "first"
             )
 
     def read(self, column: Any, where: str) -> tuple[Array, Seen]:
@@ -99,6 +105,7 @@ class DeclaredLabels:
         label_columns.check_several(values, self.label, where)
         if self.positive is not None and self.classes is None:
             self._ones(values, seen.text, where)
+            self._warn_of_spellings(values, seen.text)
 
     @property
     def described(self) -> dict[str, Any]:
@@ -123,6 +130,16 @@ class DeclaredLabels:
         ones = frozenset(values) & frozenset(self._spelled(text))
         others = itertools.islice((each for each in values if each not in ones), _KEPT)
         return Seen(ones | frozenset(others), text)
+
+    def _warn_of_spellings(self, values: Sequence[str], text: bool) -> None:
+        """Warn where a value does not count as 1 that differs from one that does in case or blanks alone."""
+        ones = {*self._spelled(text)}
+        for same in label_columns.alike(values) if text else ():
+            if 0 < len(ones & {*same}) < len(same):
+                what = f"label {self.label!r}: {' and '.join(map(repr, same))} differ in case or blanks alone"
+                warnings.warn(
+                    f"{what}; if they are one class, name all by --positive", UserWarning, stacklevel=2
+                )
 
     def _spelled(self, text: bool) -> list[str]:
         return [label_columns.spelled(each, text) for each in self.positive or ()]

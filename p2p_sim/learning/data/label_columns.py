@@ -19,6 +19,8 @@ CLASS_LIMIT = 256
 RARE = 0.1
 """A class is rare whose share is below this part of that of equally likely classes: below 5 % of two."""
 
+_MANY = 20  # values that are named at most where one is not found
+
 WHOLE_CLASSES = 20
 """So many whole numbers at most are taken for classes where nobody says what they are."""
 
@@ -126,6 +128,7 @@ def positive_among(
 
     InputError: a positive one that is not among them, none, or all.
     """
+    check_once(positive, text)
     chosen = [_position(value, values, text, name, where) for value in positive]
     if not chosen or len(set(chosen)) == len(values):
         raise InputError(
@@ -306,6 +309,15 @@ def declared_as(declared: Sequence[str], text: bool) -> tuple[str, ...]:
     return classes
 
 
+def check_once(positive: Sequence[str], text: bool) -> None:
+    """Raise InputError for a positive value that is named twice."""
+    seen = set[str]()
+    for value in positive:
+        if spelled(value, text) in seen:
+            raise InputError(f"positive {list(positive)} names {value!r} twice: name each value once")
+        seen.add(spelled(value, text))
+
+
 def renumbered(codes: Codes, values: Sequence[str], classes: Sequence[str], name: str, where: str) -> Codes:
     """Turn codes (n,) into values into codes into declared classes; InputError: a value that is none of them."""
     place = {value: index for index, value in enumerate(classes)}
@@ -349,9 +361,16 @@ def _position(value: str, values: Sequence[str], text: bool, name: str, where: s
     if wanted not in values:
         raise InputError(
             f"positive value {value!r} does not occur in label {name!r} of {where}{near(wanted, values)}; its values "
-            f"are {listing(values)}; name some of these"
+            f"are {_some(values, text)}; name some of these"
         )
     return list(values).index(wanted)
+
+
+def _some(values: Sequence[str], text: bool) -> str:
+    """Name values, of many the first: those of a table that is read in parts are not all known."""
+    if len(values) <= _MANY:
+        return listing(values)
+    return f"{', '.join(map(repr, values[:5]))} and {len(values) - 5:,} more at least{'' if text else ', all numbers'}"
 
 
 def meanings(name: str, ones: Sequence[str], others: Sequence[str] | None) -> tuple[str, str]:

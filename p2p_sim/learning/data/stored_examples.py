@@ -23,6 +23,7 @@ READ, NUMBERS = 1 << 16, 1 << 21
 
 _BUFFER = 1 << 20  # bytes of a column that are read ahead: row groups are never read whole
 _EXACT = 2**53  # whole numbers beyond are not all numbers of float64
+_LARGEST = float(np.finfo(np.float32).max)
 _NAMED = 20
 
 
@@ -98,10 +99,12 @@ class StoredExamples:
             system, _ = parquet_users.system_of(self.place)
             for name, rows in self.files:
                 with parquet_users.opened(system, name, buffer_size=_BUFFER, pre_buffer=False) as file:
-                    self._check_unchanged(name, rows, file)
+                    parquet_users.check_unchanged(name, rows, file, names)
                     begin = row
                     for part in file.iter_batches(most, columns=names, use_threads=False):
                         where = parquet_users.where_of(name, row - begin)
+                        for column in names:
+                            parquet_users.check_whole(part.column(column), column, name, row - begin)
                         yield self._chosen(row, *self._piece(name, row, part, where))
                         row += part.num_rows
         except (OSError, ArrowInvalid) as error:
@@ -109,14 +112,6 @@ class StoredExamples:
                 f"examples {self.place!r} cannot be read while a model is trained ({error}): files must stay as they "
                 "are until the run is saved; put them back, and go on with --resume"
             ) from error
-
-    def _check_unchanged(self, name: str, rows: int, file: Any) -> None:
-        here = set(file.schema_arrow.names)
-        if file.metadata.num_rows != rows or not here >= {*self.features, self.label}:
-            raise StorageError(
-                f"{name!r} was changed while the run was under way: it has {file.metadata.num_rows:,} rows, and had "
-                f"{rows:,}; put it back, and go on with --resume"
-            )
 
     def _chosen(self, row: int, x: Array, y: Array) -> tuple[Array, Array]:
         """Return those rows that these are, of rows that begin with ``row`` of all."""
@@ -130,27 +125,19 @@ class StoredExamples:
         """Turn some rows of a file, which begin with ``row`` of all, into features and labels; ``where`` they are."""
         x = np.empty((part.num_rows, len(self.features)))
         for place, feature in enumerate(self.features):
-            values = self._whole(name, feature, part.column(feature))
+            values = parquet_columns.column(part.column(feature))
             _check_numbers(f"column {feature!r} of {name!r}", values, row)
             x[:, place] = values
         return x, self._labels(name, part.column(self.label), where)
 
     def _labels(self, name: str, column: Any, where: str) -> Array:
-        y = self._whole(name, self.label, column) if self.rule is None else self.rule.read(column, where)[0]
+        y = parquet_columns.column(column) if self.rule is None else self.rule.read(column, where)[0]
         if len(y) and not 0 <= int(y.min()) <= int(y.max()) < self.labels:
             raise InputError(
                 f"column {self.label!r} of {name!r} holds labels from {y.min()} to {y.max()}: those of the protocol "
                 f"are integers from 0 to {self.labels - 1}"
             )
         return y.astype(np.uint8)
-
-    @staticmethod
-    def _whole(name: str, column: str, values: Any) -> Array:
-        if values.null_count:
-            raise InputError(
-                f"column {column!r} of {name!r} has missing values (nulls): fill them in, or leave these rows out"
-            )
-        return parquet_columns.column(values)
 
 
 def _check_numbers(what: str, values: Array, row: int) -> None:
@@ -160,6 +147,11 @@ def _check_numbers(what: str, values: Array, row: int) -> None:
         raise InputError(
             f"{what} is {values[wrong]} in row {row + wrong:,} of all: features are finite numbers; fill it in, or "
             "leave the column out by --drop"
+        )
+    if values.dtype.kind == "f" and len(values) and (largest := float(np.abs(values).max())) > _LARGEST:
+        raise InputError(
+            f"{what} holds {largest:g}; at most {_LARGEST:.2g} fits a float32, in which --data keeps features: rescale "
+            "it, or leave the column out by --drop"
         )
     whole = values.dtype.kind in "iu" and len(values) > 0
     if whole and max(int(values.max()), -int(values.min())) > _EXACT:
@@ -204,7 +196,7 @@ def of_users(
             f"{first!r} has no column of features beside {label!r}: it has {_listed(schema.names)}; leave out --model, "
             "or give files with features"
         )
-    found = _checked(place, schemas, rows, label, features, schema, labels, rule)
+    found = _checked(place, schemas, rows, label, features, (first, schema), labels, rule)
     return found if test is None else replace(found, held_out=HeldOutRows(sum(rows), test, seed))
 
 
@@ -225,8 +217,8 @@ def of_test(place: str, like: StoredExamples) -> StoredExamples:
     schemas, rows = _schemas(place)
     system, _ = parquet_users.system_of(like.place)
     with parquet_users.opened(system, like.files[0][0]) as file:
-        schema = file.schema_arrow
-    return _checked(place, schemas, rows, like.label, like.features, schema, like.labels, like.rule)
+        first = (like.files[0][0], file.schema_arrow)
+    return _checked(place, schemas, rows, like.label, like.features, first, like.labels, like.rule)
 
 
 def _schemas(place: str) -> tuple[list[tuple[str, Any]], list[int]]:
@@ -253,7 +245,7 @@ def _checked(
     rows: list[int],
     label: str,
     features: tuple[str, ...],
-    like: Any,
+    like: tuple[str, Any],
     labels: int,
     rule: LabelRule | None,
 ) -> StoredExamples:
@@ -266,8 +258,9 @@ def _checked(
                 many = "several columns" if column in schema.names else "no column"
                 raise InputError(f"{name!r} has {many} {column!r}; it has {_listed(schema.names)}")
         parquet_users.check_label(name, schema.field(label).type, label, rule)
+        parquet_users.check_alike(label, *((n, each.field(label).type) for n, each in (like, (name, schema))))
         for column in features:
-            kind, first = schema.field(column).type, like.field(column).type
+            kind, first = schema.field(column).type, like[1].field(column).type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
                 raise InputError(
                     f"column {column!r} of {name!r} has the type {kind}: features are numbers; encode it first, or "

@@ -45,8 +45,9 @@ class ScratchLabels:
                 _divide(records, parts, width)
             with path.open("wb") as whole:
                 for part in filter(Path.exists, parts):
-                    _sorted(np.fromfile(part, RECORD)).tofile(whole)
-                    part.unlink()
+                    records = np.fromfile(part, RECORD)
+                    part.unlink()  # first: so there are never more than all records on disk
+                    _sorted(records).tofile(whole)
         except OSError as error:
             raise StorageError(
                 f"released labels cannot be written to {str(folder)!r} ({error.strerror or error}), {RECORD.itemsize} "
