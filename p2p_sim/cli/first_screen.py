@@ -1,4 +1,4 @@
-"""What ``p2p-sim`` alone prints: what one can do, in groups, with an example of each verb.  It needs no other file."""
+"""What ``p2p-sim`` alone prints: what one can do, in groups, with examples that work in an empty folder, in order."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ ABOUT = "p2p-sim: run a label-privacy protocol message by message, and see what 
 GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
     "Run": (
         ("run peer-to-peer --data digits", "real examples; train a model"),
-        ("sweep grid.toml", "a grid of runs, in one table"),
     ),
     "Choose": (
-        ("compare --data my.csv --label clicked --target epsilon=1", "which protocol, and why"),
-        ("mechanisms", "the protocols there are"),
-        ("data my.csv", "what is understood of a file"),
+        ("compare --data digits --target epsilon=1", "which to take; or on your file"),
+        ("mechanisms", "all protocols"),
+        ("data digits", "its columns; or your file's"),
         ("account peer-to-peer --alpha 0.1 --cluster-size 200", "what each party learns"),
         ("calibrate peer-to-peer --vary alpha --view user --epsilon 1 --cluster-size 200", ""),
     ),
@@ -29,7 +28,6 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("report runs/latest", "a page on a run"),
         ("trace serve runs/latest", "its messages, in a browser"),
         ("replay runs/latest --user 17", "one user's life, recomputed"),
-        ("diff runs/a runs/b", "the first message that differs"),
         ("ls runs", "runs that are kept"),
     ),
     "Make": (
@@ -39,7 +37,7 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("completion bash", "names that TAB completes"),
     ),
 }
-"""Examples of verbs, by what they are for, each with a few words."""
+"""Examples of verbs, by what they are for, each with a few words; each needs nothing but those above it."""
 
 _GROUP, _WIDE = 8, 100
 

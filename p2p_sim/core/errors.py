@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -23,6 +24,22 @@ def near(value: str, known: Iterable[str]) -> str:
 
     found = difflib.get_close_matches(value, list(islice(known, 1000)), n=1)
     return f"; did you mean {found[0]!r}?" if found and found[0] != value else ""
+
+
+def near_path(path: str, beside: Iterable[str]) -> str:
+    """Return the same question for the path of something missing; ``beside``: what is in its folder, as paths.
+
+    Names are compared without folder and ending, which are alike for files of one folder and one kind.
+    """
+    import difflib
+
+    stems: dict[str, list[str]] = {}
+    for each in beside:
+        stems.setdefault(Path(each).stem, []).append(each)
+    for stem in difflib.get_close_matches(Path(path).stem, list(stems)[:1000], n=1):
+        found = difflib.get_close_matches(path, stems[stem], n=1, cutoff=0)[0]
+        return f"; did you mean {found!r}?" if found != path else ""
+    return ""
 
 
 class UnknownOptionError(InputError):
