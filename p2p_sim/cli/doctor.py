@@ -77,7 +77,6 @@ class DoctorCommand:
             sys.stdout.write(_as_text(findings, problems))
         return 1 if problems else 0
 
-
     def _steps(self) -> dict[str, Callable[[], Iterable[Finding]]]:
         """Return what is done, in order, and how."""
         return {

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 ABOUT = "p2p-sim: run a label-privacy protocol message by message, and see what each party learns."
 
 GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
-    "Run": (
-        ("run peer-to-peer --data digits", "real examples; train a model"),
-    ),
+    "Run": (("run peer-to-peer --data digits", "real examples; train a model"),),
     "Choose": (
         ("compare --data digits --target epsilon=1", "which to take; or on your file"),
         ("mechanisms", "all protocols"),
@@ -50,7 +48,7 @@ def text(verbs: Iterable[str], room: int | None = None) -> str:
     """
     others = [verb for verb in verbs if verb not in named()]
     more = f"Also {', '.join(others)}.  " if others else ""
-    last = f"{more}All verbs: p2p-sim --help; the options of one: p2p-sim VERB --help"
+    last = f"{more}All: p2p-sim --help; options of one: p2p-sim VERB --help"
     width = _WIDE if room is None else min(room, _WIDE)
     about, ending = ([line] if room is None else textwrap.wrap(line, room) for line in (ABOUT, last))
     return "\n".join([*about, *_examples(width), *ending]) + "\n"
