@@ -27,7 +27,9 @@ def test_the_chapters_are_in_a_row() -> None:
 
 def commands(name: str) -> list[str]:
     """Return a chapter's commands as they are written."""
-    return [line for step in transcript.steps(page(name)) if step.kind == "sh" for line in step.text.splitlines()]
+    return [
+        line for step in transcript.steps(page(name)) if step.kind == "sh" for line in step.text.splitlines()
+    ]
 
 
 def made(command: str) -> str:

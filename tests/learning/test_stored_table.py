@@ -175,7 +175,7 @@ def test_test_rows_elsewhere_mean_the_same(tmp_path: Path) -> None:
     [
         ({"label": "text"}, r"column 'text' of .* has the type .*string: .* --positive A,B .* or --classes A,B,C"),
         ({"label": "text", "classes": ["yes", "noo"]}, r"'text' of '.*0\.parquet' holds 'no', not among the declared "
-         r"classes 'yes', 'noo'; did you mean 'noo'\?: add it to the classes"),
+         r"classes 'yes', 'noo'; did you mean 'noo'\?; add it to the classes"),
         ({"label": "text", "positive": ["Yes"]}, r"positive value 'Yes' does not occur .*; did you mean 'yes'\?; its "
          "values are 'no', 'yes'"),
         ({"label": "text", "positive": ["yes", "no"]}, r"positive \['yes', 'no'\] names every one of the classes"),
