@@ -22,7 +22,7 @@ def test_a_near_name_is_suggested(value: str, known: list[str], found: str) -> N
 @pytest.mark.parametrize(
     ("path", "beside", "found"),
     [
-        ("data/nothere.csv", ["data/zero.csv", "data/other.csv"], ""),
+        ("data/nothere.csv", ["data/zero.csv", "data/labels.csv"], ""),
         ("data/clicks.cvs", ["data/clicks.csv", "data/zero.csv"], "; did you mean 'data/clicks.csv'?"),
         ("runs/frist", ["runs/first", "runs/latest"], "; did you mean 'runs/first'?"),
         ("runs/first", [], ""),
