@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None, published: Published | None = N
             raise InputError("nothing to do: give --all, --only NAME or --gallery")
         failed = _run_all([scripts[name] for name in chosen], options, published)
         print(*published.write(), sep="\n")
+        for each in published.of_other_code():
+            print(f"experiments: {each}", file=sys.stderr)
     except InputError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return UNUSABLE
@@ -55,11 +57,12 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
     for number, experiment in enumerate(chosen, 1):
         name = experiment.name
         about = f"[{time.monotonic() - start:5.0f} s] {number}/{len(chosen)} {name}"
-        found = None if options.fresh else _finished(name, options)
+        mine = _of_use(experiment, options)
+        found = None if options.fresh else _finished(name, mine)
         if found is None:
             takes = "a quick run" if options.quick else f"takes {experiment.takes}"
             print(f"{about}: {takes}", file=sys.stderr, flush=True)
-            code = subprocess.run(_command(name, options), cwd=ROOT, check=False).returncode
+            code = subprocess.run(_command(name, mine), cwd=ROOT, check=False).returncode
             if code == INTERRUPTED:
                 raise KeyboardInterrupt
             if code:
@@ -70,7 +73,20 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
             print(f"{about}: was there already", file=sys.stderr, flush=True)
         if found is not None and not found["skipped"] and found["seeds"] is None:
             published.take(name, found, options.out)
+    if chosen:
+        print(f"[{time.monotonic() - start:5.0f} s] {len(chosen) - len(failed)} done", file=sys.stderr)
     return failed
+
+
+def _of_use(experiment: Experiment, options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options without those that the script refuses, and say so: other scripts may have a use for them."""
+    mine = argparse.Namespace(**vars(options))
+    for name in ("seeds", "address"):
+        asked = {"seeds": None, "address": None} | {name: getattr(options, name)}
+        if refused := experiment.refused(**asked):
+            print(f"experiments: {refused.partition(';')[0]}: run without it", file=sys.stderr)
+            setattr(mine, name, None)
+    return mine
 
 
 def _finished(name: str, options: argparse.Namespace) -> dict[str, Any] | None:

@@ -33,18 +33,21 @@ if TYPE_CHECKING:
 Verdict = Literal["reproduced", "reproduced in shape", "not reproduced", "not comparable"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 
+OWN = "this project"
+"""How the place of a statement begins that is no paper's; these are counted apart."""
+
 DRIFTED, UNUSABLE, INTERRUPTED = 1, 2, 130
 """Exit codes: a value left its tolerance; what was asked for cannot be done; Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper against what came out; raises InputError where a part is missing."""
+    """One statement against what came out; raises InputError where a part is missing."""
 
     where: str
-    """The place, such as "Clustering 2022, Figure 1"."""
+    """The place in a paper, such as "Clustering 2022, Figure 1".  What no paper says begins with ``OWN``."""
     says: str
-    """What the paper says, in our own words."""
+    """What is said there, in our own words."""
     found: str
     """What came out; every number is formatted from the rows."""
     verdict: Verdict
@@ -101,6 +104,18 @@ class Experiment:
     """Columns held to ``expected/NAME.csv``: to the column of their standard error, or to an absolute tolerance."""
     parts: Mapping[str, Held] = field(default_factory=dict)
     """The same of other tables, by part, held to ``expected/NAME_part.csv``."""
+    seeded: bool = True
+    """Whether --seeds changes what is computed; where it does not, it is refused."""
+    on_a_cluster: bool = False
+    """Whether runs can be made on a Ray cluster; where they cannot, --address is refused."""
+
+    def refused(self, seeds: int | None, address: str | None) -> str:
+        """Say which of these options the script has no use for; "" where it has for all that are given."""
+        if address is not None and not self.on_a_cluster:
+            return f"--address {address}: {self.name} makes no runs on a cluster; leave --address out"
+        if seeds is not None and not self.seeded:
+            return f"--seeds {seeds}: {self.name} has no number of seeds to choose; leave --seeds out"
+        return ""
 
     def held(self) -> dict[str, Held]:
         """Return what is held to earlier values, by part."""
@@ -113,6 +128,8 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.seeds is not None and given.seeds < 1:
         parser.error(f"--seeds {given.seeds}: needs at least 1")
+    if refused := experiment.refused(given.seeds, given.address):
+        parser.error(refused)
     options = Options(given.quick, given.seeds, given.address, given.out)
     place = options.out / f"{experiment.name}.json"
     check(parser, place, options.out / f"{experiment.name}.csv")
@@ -215,8 +232,15 @@ def _parser(experiment: Experiment) -> ArgumentParser:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options that every experiment has."""
     parser.add_argument("--quick", action="store_true", help="less of everything, in 15 seconds or so")
-    parser.add_argument("--seeds", type=int, help="runs of each setting; default: the script's own number")
-    parser.add_argument("--address", help="of a running Ray cluster, host:port; default: in this process")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        help="runs of each setting; default: the script's own number; refused where it changes nothing",
+    )
+    parser.add_argument(
+        "--address",
+        help="of a running Ray cluster, host:port; default: in this process; refused by scripts without runs there",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of results; default: results"
     )

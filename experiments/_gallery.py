@@ -9,29 +9,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments._common import VERDICTS, Experiment
+from experiments import _made_by
+from experiments._common import OWN, VERDICTS, Experiment
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
-TOOK = ("seconds", "processor_seconds")
+KEPT = ("name", "quick", "seconds", "processor_seconds", "drifted", "claims", "plots", "code")
+"""What is published of an outcome."""
 _MARK = "\nEXPERIMENT = "
 
 HEAD = """# Gallery: the papers' figures and tables, run again
 
-Each row of the table below is a statement of a paper, with a verdict that a script decides from its own numbers.
+Each row of the table below is a statement, with a verdict that a script decides from its own numbers. It is a paper's,
+unless its place begins with "this project": those are our own, and counted apart.
 `python -m experiments --all` runs all scripts again. If it is stopped, the same command resumes. `--only NAME` runs one
 script, and `--quick` runs a small version of each. `python -m experiments --gallery` writes this page from
 `experiments/results/` and runs nothing.
 
 - *reproduced*: our numbers agree with the statement, within their errors.
 - *reproduced in shape*: the order or the trend agrees.
-- *not reproduced*: neither agrees, the statement is wrong, or our numbers are too uncertain to tell.
-- *not comparable*: our numbers cannot decide, as the paper's data or model is not available, or as it measures
-  something else.
+- *not reproduced*: our numbers contradict the statement.
+- *not comparable*: our numbers cannot decide. The paper's data or model is not available and the trend does not show on
+  what stands in, something else is measured, or the numbers are too uncertain to tell.
 
 Each section gives the reason. It also gives two times: that of a full run on two idle cores, and that of the run shown,
-which may have shared its machine with other work.
+which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with; verdicts may
+be decided again from its rows by later code. `python -m experiments --gallery` says which results were found by other
+code than there is now.
 """
 
 
@@ -67,11 +72,20 @@ class Published:
             (self.pictures() / f"{old}.svg").unlink(missing_ok=True)
         for plot in found["plots"]:
             output_files.write(self.pictures() / f"{plot}.svg", (out / f"{plot}.svg").read_bytes())
-        kept = {key: found[key] for key in ("name", "quick", *TOOK, "claims", "plots") if key in found}
+        kept = {key: found[key] for key in KEPT if key in found}
         output_files.write(
             self.results / f"{name}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
         )
         return True
+
+    def of_other_code(self) -> Iterator[str]:
+        """Say of which experiments the rows were found by other code, or other packages, than those here."""
+        for name in experiments():
+            result = self.result(name)
+            if result and not result.get("code"):
+                yield f"{name}: what is published does not say which code found it"
+            elif result and (changed := _made_by.changed(name, result["code"])):
+                yield f"{name}: what is published was found before {', '.join(changed)} changed"
 
     def write(self) -> list[Path]:
         """Write the gallery, and the errata of the papers beside it; return where they are."""
@@ -103,9 +117,17 @@ def page(scripts: Mapping[str, tuple[Experiment, str]], published: Published) ->
 
 
 def _totals(results: Sequence[Mapping[str, Any]]) -> str:
-    all_of = [claim["verdict"] for result in results for claim in result["claims"]]
-    counts = ", ".join(f"{all_of.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in all_of)
-    return f"Statements: {len(all_of)}, of which {counts}.\n" if all_of else "Nothing has been run yet.\n"
+    claims = [claim for result in results for claim in result["claims"]]
+    own = [claim for claim in claims if claim["where"].startswith(OWN)]
+    papers = [claim for claim in claims if claim not in own]
+    told = [f"{_count(these, whose)}.\n" for these, whose in ((papers, "the papers"), (own, OWN)) if these]
+    return "\n".join(told) or "Nothing has been run yet.\n"
+
+
+def _count(claims: Sequence[Mapping[str, Any]], whose: str) -> str:
+    found = [claim["verdict"] for claim in claims]
+    counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in found)
+    return f"Statements of {whose}: {len(found)}, of which {counts}"
 
 
 def _verdicts(
@@ -145,9 +167,10 @@ def _ran(result: Mapping[str, Any] | None) -> str:
     worked = (
         f" ({result['processor_seconds']:.0f} of processor time)" if "processor_seconds" in result else ""
     )
-    return (
-        f"this is a {'quick' if result['quick'] else 'full'} one, of {result['seconds']:.0f} seconds{worked}"
-    )
+    code = f"; code {_made_by.digest(result['code'])}" if "code" in result else ""
+    moved = f"; {len(result['drifted'])} values left their tolerance" if result.get("drifted") else ""
+    kind = "quick" if result["quick"] else "full"
+    return f"this is a {kind} one, of {result['seconds']:.0f} seconds{worked}{code}{moved}"
 
 
 def _cell(text: str) -> str:

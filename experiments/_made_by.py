@@ -54,6 +54,18 @@ def same(made_by: Mapping[str, str]) -> bool:
     return made_by == code(made_by.get("script", ""))
 
 
+def changed(name: str, made_by: Mapping[str, str]) -> list[str]:
+    """Return which files, "p2p_sim" for the rest, are not as they were when an experiment's outcome was made."""
+    now = code(name)
+    said = {part for part in {*now, *made_by} - {"script"} if now.get(part) != made_by.get(part)}
+    return sorted(said)
+
+
+def digest(made_by: Mapping[str, str]) -> str:
+    """Return one short fingerprint of all that an outcome was made by."""
+    return _digest([f"{part} {made_by[part]}" for part in sorted(made_by)])[:8]
+
+
 def of(compute: Callable[..., Any]) -> str:
     """Return a fingerprint of what computes rows: the code of it and of what it is given, and fields of objects.
 

@@ -6,12 +6,17 @@ three).
 
 *How*: epsilon is what a mechanism costs in all.  Of ClusterRR that is 3 times the epsilon of Corollary 2 by Theorem 1
 as corrected, 2 times by the theorem as printed, and once if a plot is over the corollary's own epsilon; the figure has
-all three (`account`), and `epsilon_corrected` what each really costs.  phi = 0.02 is public.  DP-SGD is accounted for
-by iteration, as in the paper, and beside it, on Poisson batches, by the tighter PLD accountant; its epsilon hides a
-row, features included, where the others hide a label.  "UniformRR, C = 0.001" has a penalty that suits its noise.
+all three (`account`), and `epsilon_corrected` what each really costs.  phi = 0.02 is public and has no sensitivity; the
+claim on Corollary 2 says how large the data's own may be.  "UniformRR, C = 0.001" has a penalty that suits its noise.
 Where noise leaves its modified loss without a minimum (`without_minimum`, in trials) labels are used as they are.
 
-Pixels become 100 principal components, which costs half a point of accuracy on MNIST and a fortieth of the time.
+*What favours the rivals*: DP-SGD by iteration, the paper's account, has its epsilon for a row of the first half of its
+order alone, and shows more of later ones.  DP-SGD on Poisson batches, by the tighter PLD accountant, was tuned on the
+test part of Fashion-MNIST.  *What does not*: epsilon of DP-SGD hides a row, features included, where the others hide a
+label.  What such a rival decides against ClusterRR does not contradict the paper.
+
+Pixels become 100 principal components, and clusters are k-means clusters of the first 50.  They are the same in all
+trials, so that standard errors are of the mechanisms' noise alone.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments import _clustering_images as learning
 from experiments import _plots
-from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._common import OWN, Claim, Experiment, Options, Outcome, Verdict, main
 from experiments._expected import Held
 from experiments._rows import Case, Kept, Row, standard_error
 from p2p_sim import privacy
@@ -43,8 +48,12 @@ COSTS = {CORRECTED: 1.0, PRINTED: 1.5, COROLLARY: 3.0}
 """What ClusterRR costs by the corrected theorem, over the epsilon at which an account draws it."""
 
 PAPERS, BEST = (UNIFORM, ITERATION), (UNIFORM, PENALIZED, ITERATION, POISSON)
+FAVOURED = {ITERATION: None, POISSON: "fashion-mnist"}
+"""Rivals that have an advantage, and on which data; None: on all."""
 LABELS = 10
 """Label values of each of the data sets."""
+EXACT = "exact"
+"""How images are described that are the paper's own."""
 AT = 0.5
 """The epsilon of the panel over clusters."""
 
@@ -186,18 +195,21 @@ def _means(found: Sequence[Row]) -> list[Row]:
 
 
 def _of_data(name: str, rows: Sequence[Row]) -> Iterator[Claim]:
-    """Yield what the paper says of one panel: by the corrected theorem, by the printed ones, and at best."""
-    for account, why in (
-        (CORRECTED, "epsilon is the total by Theorem 1 as corrected; rivals as the paper sets them up"),
-        (PRINTED, "epsilon is what the printed theorem says; in truth ClusterRR costs half as much again"),
-        (COROLLARY, "epsilon is that of Corollary 2; in truth ClusterRR costs three times as much"),
-    ):
-        yield _above(name, rows, account, PAPERS, why)
-    why = "rivals at their best: UniformRR with a penalty for its noise, DP-SGD by the PLD accountant"
-    yield _above(name, rows, CORRECTED, BEST, why)
+    """Yield what the paper says of one panel, by its theorems as printed; and ours, by the corrected one."""
+    ours = f"{OWN}: {WHERE}"
+    for where, account, rivals, why in (
+        (WHERE, PRINTED, PAPERS, "epsilon is what the printed theorem says; in truth ClusterRR costs half more"),
+        (WHERE, COROLLARY, PAPERS, "epsilon is that of Corollary 2; in truth ClusterRR costs three times as much"),
+        (ours, CORRECTED, PAPERS, "epsilon is the total by Theorem 1 as corrected; rivals as the paper sets them up"),
+        (ours, CORRECTED, BEST, "rivals at their best: UniformRR with a penalty for its noise, DP-SGD by the PLD "
+         "accountant"),
+    ):  # fmt: skip
+        yield _above(name, rows, where, account, rivals, why)
 
 
-def _above(name: str, rows: Sequence[Row], account: str, rivals: Sequence[str], why: str) -> Claim:
+def _above(
+    name: str, rows: Sequence[Row], where: str, account: str, rivals: Sequence[str], why: str
+) -> Claim:
     here = [row for row in rows if row["data"] == name]
     ours = {row["epsilon"]: row for row in here if (row["mechanism"], row["account"]) == (CLUSTER, account)}
     best = {
@@ -206,20 +218,32 @@ def _above(name: str, rows: Sequence[Row], account: str, rivals: Sequence[str], 
         for epsilon in ours
     }  # fmt: skip
     won = [epsilon for epsilon, row in ours.items() if _clearly(row, best[epsilon])]
-    verdict: Verdict = "not reproduced"
-    if len(won) > 1:  # one value is no range
-        verdict = "reproduced" if 2 * len(won) >= len(ours) else "reproduced in shape"
+    unfair = [
+        epsilon for epsilon, row in best.items()
+        if epsilon not in won and FAVOURED.get(row["mechanism"], "no data") in (None, name)
+    ]  # fmt: skip
     told = "; ".join(
         f"at {epsilon:g} {row['relative']:.3f} against {best[epsilon]['relative']:.3f} ({best[epsilon]['mechanism']})"
         for epsilon, row in ours.items()
     )
     against = "UniformRR and DP-SGD" if rivals == PAPERS else "all its rivals at their best"
-    said = f"ClusterRR above {against} over a wide range of epsilon, {name}, account: {account}"
     return Claim(
-        WHERE, said,
-        f"above all of these by two standard errors at {len(won)} of {len(ours)} values of epsilon: {told}",
-        verdict, f"{why}; images: {here[0]['examples']}",
+        where, f"ClusterRR above {against} over a wide range of epsilon, {name}, account: {account}",
+        f"above all of these by two standard errors at {len(won)} of {len(ours)} values of epsilon, and not above a "
+        f"rival with an advantage at {len(unfair)}: {told}",
+        judged(len(won), len(unfair), len(ours), here[0]["examples"]),
+        f"{why}; reproduced: at half of the values or more, in shape: at two; images: {here[0]['examples']}",
     )  # fmt: skip
+
+
+def judged(won: int, unfair: int, of: int, images: str) -> Verdict:
+    """Return the verdict where ClusterRR is above at ``won`` values, and not above a favoured rival at ``unfair``.
+
+    One value is no range.  Stand-in images do not contradict the paper, nor does what favoured rivals decide.
+    """
+    if won > 1:
+        return "reproduced" if 2 * won >= of and images == EXACT else "reproduced in shape"
+    return "not comparable" if images != EXACT or won + unfair > 1 else "not reproduced"
 
 
 def _clearly(one: Row, other: Row) -> bool:
@@ -233,27 +257,33 @@ def _few(name: str, counted: Sequence[Row]) -> Claim:
     here = [row for row in counted if row["data"] == name and row["mechanism"] == CLUSTER]
     fewest, best = here[0], max(here, key=lambda row: float(row["relative"]))
     lost = best["relative"] - fewest["relative"]
-    verdict: Verdict = "reproduced" if lost > 0.25 and _clearly(best, fewest) else "not reproduced"
+    same, sharp = here[0]["examples"] == EXACT, lost > 0.25 and _clearly(best, fewest)
+    verdict: Verdict = "reproduced" if same else "reproduced in shape"
+    if not sharp:
+        verdict = "not reproduced" if same else "not comparable"
     told = ", ".join(f"{row['relative']:.3f} with {row['clusters']}" for row in here)
     return Claim(
         f"{WHERE}, last panel", f"ClusterRR loses sharply where clusters are very few, {name}, epsilon = {AT:g}",
         f"{told}; from best to fewest {lost:.3f} is lost", verdict,
-        "clusters of very different labels say little of any one; sharp means a quarter of the accuracy",
+        "clusters of very different labels say little of any one; sharp means a quarter of the accuracy; images: "
+        f"{here[0]['examples']}",
     )  # fmt: skip
 
 
 def _corollary(rows: Sequence[Row]) -> Claim:
-    """Return whether Corollary 2 can be taken as it stands, tau = phi <= 1/K."""
+    """Return whether Corollary 2 can be taken as it stands, tau = phi <= 1/K, without knowing labels' chances."""
     here = {row["data"]: row for row in rows if row["mechanism"] == CLUSTER}
     most = {name: float(row["phi_at_most"]) for name, row in here.items()}
-    fits = [name for name, phi in most.items() if phi <= 1 / LABELS]
+    above = sum(phi > 1 / LABELS for phi in most.values())
     told = ", ".join(f"{phi:.3f} on {name}" for name, phi in most.items())
+    verdict: Verdict = "reproduced in shape" if above else "not reproduced"
     return Claim(
-        "Clustering 2022, Corollary 2", "ClusterRR takes tau = phi, how much labels differ within clusters",
+        f"{OWN}: Clustering 2022, Corollary 2",
+        "the phi of images, if their labels are certain, is above 1/K, where tau = phi cannot be taken",
         f"phi, if labels are certain given features, is {told}; 1/K is {1 / LABELS:g}",
-        "reproduced" if len(fits) == len(most) else "not comparable",
-        "tau can be at most 1/K, where clusters play no part any more: there ClusterRR is UniformRR without its "
-        f"correction; the paper does not say which phi it took, the figure takes a public phi = {PHI:g}",
+        "reproduced" if above == len(most) else verdict,
+        "at tau = 1/K clusters play no part any more: there ClusterRR is UniformRR without its correction; the paper "
+        f"does not say which phi it took, the figure takes a public phi = {PHI:g}",
     )  # fmt: skip
 
 

@@ -164,6 +164,7 @@ EXPERIMENT = Experiment(
     "costs", "What the protocols cost", "Clustering 2022, Section 5.1", "half a minute", run,
     keys=("protocol", "cluster_size", "role", "n"),
     values=dict.fromkeys(("parties", "sent", "received", "bytes_up", "bytes_down", "rounds"), 0.0),
+    seeded=False,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.errors import InputError, StorageError, near
 from p2p_sim.core.held_out_rows import HeldOutRows
 from p2p_sim.core.population import MAX_LABELS, MAX_USERS, Population
 from p2p_sim.core.population_in_parts import PopulationInParts, rows_of_sizes
@@ -281,7 +281,7 @@ class ParquetUsers:
                 if first < high and low < end:
                     yield from self._of_file(system, name, names, (low, high), first)
         except OSError as error:
-            raise InputError(
+            raise StorageError(
                 f"a shard cannot read the population {self.place!r} ({error}): {ADVICE}"
             ) from error
 

@@ -10,7 +10,6 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import kept_outputs, layout
-from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import SiteActors, SiteSettings, fetch, resolve, strip_tables, tables
@@ -126,7 +125,7 @@ def _set_up(
     engine = Engine(protocol, directory, places, population.users, tell, observe=speeds.round)
     if settings.outputs is not None:
         loops = kernels if settings.digest else None
-        engine.collect = functools.partial(_collect, places, tuple(protocol.roles()), loops, settings.outputs)
+        engine.collect = functools.partial(_collect, places, tuple(protocol.roles()), loops, settings)
     return engine
 
 
@@ -150,11 +149,17 @@ def _servers(
 
 
 def _collect(
-    places: list[Any], roles: tuple[str, ...], compute: str | None, target: Target, bundles: list[list[Any]]
+    places: list[Any],
+    roles: tuple[str, ...],
+    compute: str | None,
+    settings: Settings,
+    bundles: list[list[Any]],
 ) -> Finished:
     """Have every site write its outputs."""
+    assert settings.outputs is not None
+    settings.announce("writing outputs")
     ends = [place.keep(left) for place, left in zip(places, bundles, strict=True)]
-    return kept_outputs.collect(places, ends, roles, compute, target)
+    return kept_outputs.collect(places, ends, roles, compute, settings.outputs)
 
 
 def _look(origin: Origin, shards: int) -> list[Any]:

@@ -18,6 +18,12 @@ from p2p_sim.core.protocol import Protocol
 _FOLDERS = ("core", "crypto", "network")
 """Parts of this package that decide bits, beside the protocols."""
 
+_BESIDE = ("comparison", "errata", "leakage", "plan", "render", "report", "sweep")
+"""Folders that show a run, foresee it or are about several; what they note of one was computed by other folders."""
+
+_COMMAND = ("run.py", "users.py", "parameters.py", "population_option.py", "table_options.py")
+"""Modules of the command line in which the words of a run get their meaning and their defaults; others are verbs."""
+
 _LIBRARIES = ("numpy", "numba", "pyarrow", "cryptography")
 """Packages that a worker computes, writes or seals with."""
 
@@ -25,15 +31,20 @@ _LIBRARIES = ("numpy", "numba", "pyarrow", "cryptography")
 def fingerprint(protocol: Protocol | None) -> str:
     """Return the first 12 hexadecimal digits of a SHA-256 over the sources of the engine and of a protocol, if any."""
     digest = hashlib.sha256()
-    for path in _deciding(protocol, _FOLDERS):
+    package = Path(__file__).parents[1]
+    engine = (path for folder in _FOLDERS for path in (package / folder).rglob("*.py"))
+    for path in _with_protocol(protocol, engine):
         digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 
 def sources(protocol: Protocol) -> dict[str, str]:
-    """Return the SHA-256 of each source file that decides what a run on data leaves: ``core/draw.py``."""
+    """Return the SHA-256 of each source file that decides what a command leaves in a run's folder: ``core/draw.py``.
+
+    It is every file of this package, new ones too, but what only shows a run, and the other commands.
+    """
     package = Path(__file__).parents[1]
-    files = {*_deciding(protocol, (*_FOLDERS, "learning"))}
+    files = {*_with_protocol(protocol, filter(_decides_folder, package.rglob("*.py")))}
     files |= {path for own in module_finder.opened() for path in own.files()}
     return {
         str(path.relative_to(package)) if path.is_relative_to(package) else f"{path.parent.name}/{path.name}":
@@ -42,9 +53,14 @@ def sources(protocol: Protocol) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _deciding(protocol: Protocol | None, folders: Iterable[str]) -> list[Path]:
-    """Return the source files in some parts of this package, and those of a protocol, if any."""
-    files = set(_engine(folders))
+def _decides_folder(path: Path) -> bool:
+    folder, *inner = path.relative_to(Path(__file__).parents[1]).parts
+    return folder not in _BESIDE and (folder != "cli" or inner[0] in _COMMAND)
+
+
+def _with_protocol(protocol: Protocol | None, engine: Iterable[Path]) -> list[Path]:
+    """Return some source files of this package, and those of a protocol, if any, sorted."""
+    files = set(engine)
     try:
         own = Path(inspect.getfile(type(protocol)))
     except (TypeError, OSError):  # written in a terminal: there is no file
@@ -53,11 +69,6 @@ def _deciding(protocol: Protocol | None, folders: Iterable[str]) -> list[Path]:
         shipped = type(protocol).__module__.partition(".")[0] == "protocols"
         files |= set(own.parent.glob("*.py")) if shipped else {own}
     return sorted(files, key=lambda path: (path.parent.name, path.name))
-
-
-def _engine(folders: Iterable[str]) -> list[Path]:
-    package = Path(__file__).parents[1]
-    return [path for folder in folders for path in (package / folder).rglob("*.py")]
 
 
 def modules_of(protocol: Protocol) -> tuple[str, ...]:

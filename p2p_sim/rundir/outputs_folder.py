@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.trace_writer import Draft
 
@@ -51,7 +51,10 @@ class OutputsFolder:
             )
 
     def put(self, role: str, site: int | None, columns: Mapping[str, Array]) -> None:
-        """Write the output of a role at one site; of several sites, each writes a part."""
+        """Write the output of a role at one site; of several sites, each writes a part.
+
+        Raises StorageError where there is no room.
+        """
         folder = Path(self.path)
         try:
             if site is None:
@@ -59,7 +62,7 @@ class OutputsFolder:
             else:
                 parquet_columns.write_part(folder, role, site, columns)
         except OSError as error:
-            raise InputError(
+            raise StorageError(
                 f"outputs cannot be written to {self.path!r}: {error.strerror or error}; make room, or choose another "
                 "folder with --out"
             ) from error

@@ -310,6 +310,7 @@ class Draft:
         self._path, self._folder, self._announce = path, Path(), announce
         self._made: list[Path] = []
         self._asked: dict[str, Any] | None = None
+        self._goes_on = False
         self._lock: int | None = None
 
     def make(self) -> Path:
@@ -335,7 +336,7 @@ class Draft:
         Raises InputError, and touches nothing, if another process still computes it.
         """
         self._lock = under_way.locked(folder)
-        self._folder, self._made, self._asked = folder, [folder], asked
+        self._folder, self._made, self._asked, self._goes_on = folder, [folder], asked, True
         self.clear(messages=True)
 
     def whole(self) -> None:
@@ -394,7 +395,7 @@ class Draft:
             os.close(self._lock)
 
     def _end(self, error: BaseException | None) -> None:
-        if not _passes(error):
+        if not (_passes(error) or (self._goes_on and _of_the_place(error))):
             self._asked = None
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
@@ -413,6 +414,14 @@ class Draft:
         if self._asked is not None:
             words = shlex.join(["p2p-sim", "run", "--resume", str(self._folder)])
             warnings.warn(f"the run was cut off; it goes on, with the same bits, by: {words}", stacklevel=3)
+
+
+def _of_the_place(error: BaseException | None) -> bool:
+    """Whether what ended a run that goes on may be due to where it does, such as a cluster that is too small.
+
+    Its input was taken when it began.
+    """
+    return isinstance(error, Exception) and not isinstance(error, ProtocolError)
 
 
 def _passes(error: BaseException | None) -> bool:

@@ -118,7 +118,7 @@ class Dying(Protocol):
 
 @dataclass(frozen=True)
 class DyingOnce(Protocol):
-    """Everybody asks a peer and reports her label; the process of one user is killed once.
+    """Everybody asks a peer, reports her label and keeps it; the process of one user is killed once.
 
     ``marker``: a file that is there once it was; ``step``: in which step, 0 while the process is made ready;
     ``victim``: whose process; ``driver``: the process that is spared in step 0.
@@ -146,6 +146,7 @@ class DyingOnce(Protocol):
         labels = yield self.label.reply(asks, y=me.y ^ me.draw.bernoulli("flip", 0.3))
         self._reaches(3, me)
         yield self.report(y=labels.y)
+        return {"told": labels.y}
 
     def learner(self, me: Party) -> Rounds:
         reports = yield self.report.receive()

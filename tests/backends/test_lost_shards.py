@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.backends import ray_lost_actors, ray_session, ray_site, ray_workers, reexecution
+from p2p_sim import Population
+from p2p_sim.backends import ray_lost_actors, ray_session, ray_site, ray_workers, reexecution, shards
+from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
+from p2p_sim.rundir.outputs_folder import OutputsFolder
 from tests.backends.programs import Dying, DyingOnce
 from tests.contract.cases import POPULATIONS
+from tests.contract.test_battery import equal
 
 pytestmark = pytest.mark.ray
 
@@ -24,6 +28,14 @@ def program(tmp_path: Path, step: int, victim: int = 0) -> DyingOnce:
 
 def undisturbed(people: p2p_sim.Population, **how: object) -> p2p_sim.Run:
     return p2p_sim.run(DyingOnce("", 9), people, seed=5, **how)  # type: ignore[arg-type]
+
+
+def end(actor) -> None:
+    """Kill an actor, and wait until it is dead."""
+    ray_site.ray.kill(actor)
+    with contextlib.suppress(ray_site.ray.exceptions.RayActorError):
+        while True:
+            ray_site.ray.get(actor.__ray_ready__.remote())
 
 
 @pytest.mark.usefixtures("ray_session")
@@ -48,10 +60,7 @@ def test_a_shard_that_is_killed_while_results_are_collected(monkeypatch: pytest.
     def finish(self, bundles):
         if not killed:
             killed.append(self)
-            ray_site.ray.kill(self.actor)
-            with contextlib.suppress(ray_site.ray.exceptions.RayActorError):
-                while True:  # until it is dead
-                    ray_site.ray.get(self.actor.__ray_ready__.remote())
+            end(self.actor)
         return honest(self, bundles)
 
     monkeypatch.setattr(ray_site.RaySite, "finish", finish)
@@ -62,14 +71,71 @@ def test_a_shard_that_is_killed_while_results_are_collected(monkeypatch: pytest.
     assert run.digest == undisturbed(people).digest
 
 
+def files(folder: Path) -> list[str]:
+    return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.parquet"))
+
+
+def kill_while_outputs_are_written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Kill shard 1 once, when all others have written their outputs; the repeat has a shard less, as on a cluster.
+
+    Returns the files that were there when all had been removed.
+    """
+    write, start_over, set_up = ray_site.RaySite.write, OutputsFolder.start_over, shards._set_up
+    written: list[str] = []
+    less = 0
+
+    def once(site, *given):
+        if "shard 1" in site.name and not written:
+            end(site.actor)
+            return write(site, *given)
+        handle = write(site, *given)
+        ray_site.ray.wait([handle])
+        return handle
+
+    def noted(target):
+        nonlocal less
+        found = files(Path(target.path))
+        written.extend(found)
+        less = bool(found)
+        start_over(target)
+
+    def fewer(protocol, population, seed, number, *rest):
+        return set_up(protocol, population, seed, number - less, *rest)
+
+    monkeypatch.setattr(ray_site.RaySite, "write", once)
+    monkeypatch.setattr(OutputsFolder, "start_over", noted)
+    monkeypatch.setattr(shards, "_set_up", fewer)
+    return written
+
+
 @pytest.mark.usefixtures("ray_session")
-def test_the_trace_of_a_lost_attempt_is_not_taken_for_messages(tmp_path: Path) -> None:
-    people, out = POPULATIONS["scattered"](101), tmp_path / "run"
-    with pytest.warns(UserWarning, match="computed again"):
+def test_what_lost_attempts_wrote_is_taken_for_no_message_and_no_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt loses a shard in a round, and the second one while shards write their outputs."""
+    out = tmp_path / "run"
+    people = Population.synthetic(users=101, cluster_size=20, seed=5)
+    apart = PopulationInParts(SyntheticUsers(101, 20, seed=5))
+    written = kill_while_outputs_are_written(monkeypatch)
+    with (
+        pytest.warns(UserWarning, match=r"role 'user', round 3.*repeat 1 of"),
+        pytest.warns(UserWarning, match=r"writing outputs, shard 1.*repeat 2 of"),
+    ):
         run = p2p_sim.run(
-            program(tmp_path, 3), people, seed=5, backend="shards", shards=2, trace="full", out=out
+            program(tmp_path, 3), apart, seed=5, backend="shards", shards=3, trace="full", out=out
         )
+    assert written == ["learner.parquet", "user/parts/00000.parquet", "user/parts/00002.parquet"]
     whole = undisturbed(people, trace="full")
+    assert run.digest == whole.digest
+    for found in (run, p2p_sim.load(out)):
+        assert set(found.outputs) == {"learner", "user"}
+        for role, columns in whole.outputs.items():
+            assert equal(found.output(role), columns)
+    assert files(out / "outputs") == [
+        "learner.parquet",
+        "user/parts/00000.parquet",
+        "user/parts/00001.parquet",
+    ]
     for kind in ("ask", "label", "report"):
         for name, column in whole.messages(kind).items():
             np.testing.assert_array_equal(run.messages(kind)[name], column)
@@ -142,8 +208,6 @@ def test_a_worker_of_a_sweep_that_was_killed_for_memory_is_lost_and_no_error(
 
 
 def test_on_a_cluster_a_repeat_takes_the_processors_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    from p2p_sim.backends import shards
-
     settings = replace(p2p_sim.backends.Settings("shards", shards=3), address="10.0.0.5:6379")
     monkeypatch.setattr(shards.ray, "cluster_resources", lambda: {"CPU": 2.0})
     assert shards._fitting(3, 100, settings, repeat=True) == 2

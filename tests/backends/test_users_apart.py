@@ -14,6 +14,7 @@ from pyarrow import parquet
 import p2p_sim
 from p2p_sim import InputError, Population, parquet_users
 from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core.errors import StorageError
 from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
 from p2p_sim.learning.data.stored_table import StoredTable
 from p2p_sim.learning.training import evaluation
@@ -177,6 +178,6 @@ def test_a_path_that_shards_do_not_see(tmp_path: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
     with pytest.raises(
-        InputError, match=r"a shard cannot read the population .* machines of the cluster share"
+        StorageError, match=r"a shard cannot read the population .* machines of the cluster share"
     ):
         p2p_sim.run(PeerToPeer(0.1), apart, seed=1, backend="shards", shards=2)

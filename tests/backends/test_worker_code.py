@@ -141,18 +141,27 @@ def test_other_code_in_a_ray_that_runs_already_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("backend", ["shards", "actors"])
-def test_another_numba_is_refused_before_anything_is_computed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, backend: str
+@pytest.mark.parametrize("what", ["numba", "python"])
+def test_another_version_is_refused_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    backend: str,
+    what: str,
 ) -> None:
-    # as if the worker were on a machine with another numba
-    real = metadata.version
-    monkeypatch.setattr(metadata, "version", lambda name: "0.1" if name == "numba" else real(name))
+    # as if the worker were on a machine with another numba, or another Python
+    found, real, other = sys.version, metadata.version, "3.99.0"
+    there = found.split()[0] if what == "python" else real(what)
+    monkeypatch.setattr(metadata, "version", lambda name: other if name == what else real(name))
     monkeypatch.chdir(tmp_path)
     words = ["run", "randomized-response", "--epsilon", "1", "--users", "5", "--backend", backend]
-    assert cli.main(words) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "version", found.replace(there, other) if what == "python" else found)
+        assert cli.main(words) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert f"numba {real('numba')} there, 0.1 here" in told.err
+    assert "the Ray worker in process" in told.err
+    assert f"({what} {there} there, {other} here); install the same there" in told.err
     assert not any(tmp_path.rglob("run.json"))
 
 

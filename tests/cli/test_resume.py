@@ -16,7 +16,7 @@ import pytest
 import p2p_sim
 from p2p_sim import parquet_users
 from p2p_sim.core import code_fingerprint
-from p2p_sim.rundir import code_versions, parquet_columns, under_way
+from p2p_sim.rundir import code_versions, outputs_folder, parquet_columns, under_way
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 
@@ -189,6 +189,23 @@ def test_other_code_is_refused(cli, left, monkeypatch):
     assert below(left) == before
 
 
+def test_another_reader_of_populations_is_refused(cli, interrupted, tmp_path, monkeypatch):
+    """What a raw label means is said there, outside the folders of engine and learner."""
+    package = tmp_path / "other" / "p2p_sim"
+    shutil.copytree(
+        Path(code_fingerprint.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    pandas.DataFrame({"y": [True, False, True] * 20}).to_parquet("people.parquet")
+    interrupted("run", "randomized-response", "--population", "people.parquet", "--seed", 1, "--out", "r")
+    with (package / "parquet_users.py").open("a") as file:
+        file.write("\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(code_fingerprint, "__file__", str(package / "core" / "code_fingerprint.py"))
+        done = cli("run", "--resume", "r")
+    assert (done.status, "source parquet_users.py differs; restore this" in done.err) == (2, True), done.err
+    assert cli("run", "--resume", "r").status == 0
+
+
 @pytest.fixture
 def interrupted(cli, tmp_path, monkeypatch):
     """Run a command that is interrupted when its outputs are written; return its folder and what it said."""
@@ -275,13 +292,38 @@ def test_a_full_disk_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):
     assert cli("run", "--resume", folder).status == 0
 
 
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_a_disk_that_is_full_when_shards_write_outputs(cli, tmp_path, monkeypatch):
+    honest = outputs_folder.OutputsFolder.begin
+
+    def begin(draft):
+        target = honest(draft)
+        (Path(target.path) / "learner.parquet").symlink_to("/dev/full")
+        return target
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs_folder.OutputsFolder, "begin", begin)
+        done = cli(*WORDS, "--backend", "shards", "--shards", "2", "--out", "r")
+    assert done.status == 2
+    assert "error: outputs cannot be written to" in done.err
+    assert "No space left on device" in done.err
+    (folder,) = tmp_path.glob("r.partial-*")
+    assert f"p2p-sim run --resume {folder.name}" in done.err
+    assert {each.name for each in folder.iterdir()} == {"asked.json", "messages"}
+    assert cli("run", "--resume", "r", "--backend", "local").status == 0
+    assert cli(*WORDS, "--out", "whole").status == 0
+    check_same(tmp_path / "whole", tmp_path / "r")
+
+
 @pytest.mark.slow
 def test_a_disk_that_is_really_full(cli, tmp_path):
     """A limit on the size of files stands for the disk."""
-    words = ["run", "peer-to-peer", "--users", "20000", "--seed", "3", "--trace", "full", "--out", "r"]
+    words = ["run", "peer-to-peer", "--users", "60000", "--seed", "3", "--trace", "full", "--out", "r"]
 
     def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 
     done = subprocess.run(
         [sys.executable, "-m", "p2p_sim.cli", *words], cwd=tmp_path, preexec_fn=small, capture_output=True, text=True
@@ -291,7 +333,7 @@ def test_a_disk_that_is_really_full(cli, tmp_path):
     (folder,) = tmp_path.glob("r.*")
     assert f"p2p-sim run --resume {folder.name}" in done.stderr
     assert cli("run", "--resume", "r").status == 0
-    same = p2p_sim.learning.experiment.simulate(PeerToPeer(0.1), 20_000, seed=3)
+    same = p2p_sim.learning.experiment.simulate(PeerToPeer(0.1), 60_000, seed=3)
     assert p2p_sim.load("r").digest == same.digest
 
 

@@ -60,14 +60,34 @@ def test_a_quick_run(tmp_path: Path) -> None:
         pytest.skip(absent)
     assert main(corrections.EXPERIMENT, ["--quick", "--out", str(tmp_path)]) == 0
     assert {row["data"] for row in read_csv(tmp_path / "corrections.csv")} == {"digits"}
-    (claim,) = json.loads((tmp_path / "corrections.json").read_text())["claims"]
+    mean, claim = json.loads((tmp_path / "corrections.json").read_text())["claims"]
+    assert mean["verdict"] == "reproduced"
     assert claim["found"].startswith("randomized response, 1 settings")
 
 
 def test_the_verdict_is_that_of_the_table() -> None:
-    """Unbiased labels are worse by three joint standard errors where ten classes have little budget."""
-    claim = corrections._claim(CORRECTIONS)
-    assert claim.verdict == "not reproduced"
-    assert "worst, digits, 10 classes, ε = 0.5: 0.1281 for 0.2117" in claim.found
-    without = [row for row in CORRECTIONS if row["classes"] == "2"]
-    assert corrections._claim(without).verdict == "reproduced in shape"
+    """Unbiased labels are worse by three joint standard errors where ten classes have little budget; else all tie."""
+    claim = corrections._pays(CORRECTIONS)
+    assert claim.verdict == "not comparable"
+    assert claim.where.startswith("this project")
+    assert (
+        "so in 0 by three joint standard errors, and less in 1; worst, digits, 10 classes, ε = 0.5"
+        in claim.found
+    )
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "verdict"),
+    [(5, 0, "reproduced"), (5, 1, "reproduced in shape"), (1, 5, "not reproduced"), (0, 1, "not comparable"),
+     (4, 0, "not comparable"), (0, 0, "not comparable")],
+)  # fmt: skip
+def test_ties_decide_nothing(better: int, worse: int, verdict: str) -> None:
+    assert corrections.judged(better, worse, 9) == verdict
+
+
+def test_a_loss_that_is_not_reweighted_is_biased() -> None:
+    row = corrections.biases(10, 0.5)
+    assert float(row["bias"]) < 1e-12
+    assert float(row["bias_as_released"]) > 0.1
+    assert corrections._unbiased([row]).verdict == "reproduced"
+    assert corrections._unbiased([row | {"bias": row["bias_as_released"]}]).verdict == "not reproduced"

@@ -196,12 +196,23 @@ def test_theorem3_finds_what_its_claims_say(tmp_path: Path, monkeypatch: pytest.
     options = Options(quick=True, seeds=None, address=None, out=tmp_path)
     found = theorem3.run(options)
     verdicts = [claim.verdict for claim in found.claims]
-    assert verdicts[:4] == ["reproduced", "not reproduced", "reproduced", "reproduced"]
+    assert verdicts[:4] == ["reproduced", "reproduced", "reproduced in shape", "reproduced in shape"]
+    assert "at Theorem 3's alpha nothing is learnt, at the exact one little" in found.claims[2].found
     assert {*found.tables} == {*found.plots} == {"", "utility", "beyond"}
     asked[0] |= {"verdict": "violated"}
     other = tmp_path / "other"
     other.mkdir()
     assert theorem3.run(replace(options, out=tmp_path / "other")).claims[0].verdict == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("third", "exact", "verdict"),
+    [("0.71", "0.80", "reproduced in shape"), ("0.71", "0.76", "not comparable"), ("0.80", "0.80", "not comparable"),
+     ("0.79", "0.83", "reproduced in shape")],
+)  # fmt: skip
+def test_accuracy_is_lost_only_where_something_is_learnt(third: str, exact: str, verdict: str) -> None:
+    rows = [{"accuracy": value, "standard_error": "0.003", "majority": "0.76"} for value in (third, exact)]
+    assert theorem3._costs_accuracy(*rows)[0] == verdict
 
 
 def test_theorem3_opens_one_session_for_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

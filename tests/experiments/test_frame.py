@@ -161,6 +161,31 @@ def test_bad_input_is_an_error_and_no_outcome(tmp_path: Path, capsys: pytest.Cap
         run(tmp_path, "--seeds", "0")
 
 
+@pytest.mark.parametrize(
+    ("words", "takes", "said"),
+    [
+        (("--address", "a:1"), {}, "--address a:1: sample makes no runs on a cluster"),
+        (("--seeds", "2"), {"seeded": False}, "--seeds 2: sample has no number of seeds to choose"),
+        (("--address", "a:1"), {"on_a_cluster": True}, ""),
+        (("--seeds", "2"), {}, ""),
+    ],
+)
+def test_an_option_of_no_use_is_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    takes: dict[str, bool],
+    said: str,
+) -> None:
+    this = replace(THIS, **takes)  # type: ignore[arg-type]
+    if not said:
+        assert run(tmp_path, *words, experiment=this) == 0
+        return
+    with pytest.raises(SystemExit):
+        run(tmp_path, *words, experiment=this)
+    assert said in capsys.readouterr().err
+
+
 def test_ctrl_c_ends_with_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(options: Options) -> Outcome:
         raise KeyboardInterrupt

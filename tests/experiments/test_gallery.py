@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,13 +88,41 @@ def test_a_page(published: Published, tmp_path: Path) -> None:
     (tmp_path / "first.svg").write_text("<svg/>")
     assert published.take("first", result("first"), tmp_path)
     text = page(SCRIPTS, published)
-    assert "Statements: 1, of which 1 reproduced." in text
+    assert "Statements of the papers: 1, of which 1 reproduced." in text
+    assert "Statements of this project" not in text
     assert "| A paper, Figure 1 | a \\| b rises | reproduced | [first](#first) |" in text
     assert "| A paper, Figure 1 | On second | not run yet | [second](#second) |" in text
     assert "![On first](figures/experiments/first.svg)" in text
-    assert "A full run takes 2 minutes; this is a full one, of 90 seconds (61 of processor time)." in text
+    assert (
+        "A full run takes 2 minutes; this is a full one, of 90 seconds (61 of processor time); code " in text
+    )
     assert "*Why:* the same data." in text
     assert (published.pictures() / "first.svg").read_text() == "<svg/>"
+
+
+def test_our_own_statements_are_counted_apart(published: Published, tmp_path: Path) -> None:
+    own = CLAIM | {"where": "this project: A paper, Figure 1", "verdict": "not reproduced"}
+    assert published.take("first", result("first", plots=[], claims=[CLAIM, own, own]), tmp_path)
+    text = page(SCRIPTS, published)
+    assert "Statements of the papers: 1, of which 1 reproduced." in text
+    assert "Statements of this project: 2, of which 2 not reproduced." in text
+
+
+def test_what_was_found_by_other_code_is_said(
+    published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the gallery, which would change with every edit: there stands what found it."""
+    monkeypatch.setattr(_gallery, "experiments", lambda: {"errata": SCRIPTS["first"]})
+    found = result("errata", plots=[], drifted=["n = 1: accuracy is 0.5"])
+    assert published.take("errata", found, tmp_path)
+    assert list(published.of_other_code()) == []
+    text = page({"errata": SCRIPTS["first"]}, published)
+    assert f"; code {_made_by.digest(found['code'])}; 1 values left their tolerance" in text
+    assert published.take("errata", found | {"code": found["code"] | {"_plots.py": "0"}}, tmp_path)
+    assert list(published.of_other_code()) == ["errata: what is published was found before _plots.py changed"]
+    del found["code"]
+    assert published.take("errata", found, tmp_path)
+    assert list(published.of_other_code()) == ["errata: what is published does not say which code found it"]
 
 
 def test_a_quick_result_never_replaces_a_full_one(published: Published, tmp_path: Path) -> None:
@@ -137,7 +166,7 @@ def test_all_goes_on_after_a_failure_and_where_it_was(
     assert "1/2 first: takes 2 minutes" in said.err
     assert "failed: second (exit code 1)" in said.err
     assert said.out.split() == [str(published.docs / name) for name in ("gallery.md", "errata.md")]
-    assert "Statements: 1," in (published.docs / "gallery.md").read_text()
+    assert "Statements of the papers: 1," in (published.docs / "gallery.md").read_text()
     assert [call[2] for call in calls] == ["experiments.first", "experiments.second"]
     assert command.main(words, published) == 1
     assert "1/2 first: was there already" in capsys.readouterr().err
@@ -151,6 +180,29 @@ def test_ctrl_c_ends_all_of_them(
     assert command.main(words, published) == 130
     assert "experiments: ended; the same command goes on where it was" in capsys.readouterr().err
     assert len(calls) == 1
+
+
+def test_an_option_of_no_use_is_left_out_and_said(
+    calls: list[list[str]],
+    published: Published,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--only", "first", "--seeds", "3", "--address", "a:1", "--out", str(tmp_path / "out")]
+    assert command.main(words, published) == 0
+    assert (
+        "experiments: --address a:1: first makes no runs on a cluster: run without it"
+        in capsys.readouterr().err
+    )
+    assert "--seeds" in calls[0]
+    assert "--address" not in calls[0]
+    useful = replace(SCRIPTS["first"][0], seeded=False, on_a_cluster=True)
+    monkeypatch.setattr(command, "experiments", lambda: {"first": (useful, "")})
+    assert command.main([*words, "--fresh"], published) == 0
+    assert "--seeds 3: first has no number of seeds to choose: run without it" in capsys.readouterr().err
+    assert "--seeds" not in calls[1]
+    assert "--address" in calls[1]
 
 
 @pytest.mark.parametrize("changed", ["--quick", "--seeds", "--fresh", "code"])

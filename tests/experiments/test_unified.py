@@ -117,8 +117,8 @@ NOISY = [row("RR", 0.001, 0.6, 1.0), row("RR", 0.3, 0.9, 4.0, 4.0)]
 
 @pytest.mark.parametrize(
     ("gains", "verdict", "why"),
-    [((0.1, 0.1), "reproduced in shape", "asked for"), ((0.1, 0.0, 0.0), "not reproduced", "asked for"),
-     ((0.0, 0.0), "not reproduced", "leave it open"), ((0.1, -0.1), "not reproduced", "asked for")],
+    [((0.1, 0.1), "reproduced in shape", "asked for"), ((0.1, 0.0, 0.0), "not comparable", "debiases gradients"),
+     ((0.0, 0.0), "not comparable", "stand-in"), ((0.1, -0.1), "not comparable", "asked for")],
 )  # fmt: skip
 def test_one_bag_size_of_many_decides_nothing(gains, verdict, why):
     bags = [row("LLP", 0.1, 0.6 + 0.3 * 0.099 / 0.299 + gain, math.inf) for gain in gains]
@@ -129,6 +129,34 @@ def test_one_bag_size_of_many_decides_nothing(gains, verdict, why):
 
 def test_a_private_mechanism_without_a_finite_factor_counts():
     rows = [*NOISY, row("LLP", 0.1, 0.7, math.inf), row("shuffle", 0.1, 0.7, 2.0)]
-    assert unified_figure1._odds(rows, "census-income").verdict == "reproduced in shape"
+    assert unified_figure1._odds(rows, "census-income").verdict == "reproduced"
     rows[-1]["log_odds"] = math.inf
     assert unified_figure1._odds(rows, "census-income").verdict == "not reproduced"
+
+
+def test_where_nothing_is_learnt_an_advantage_far_below_says_nothing():
+    claim = unified_figure1._far_below(NOISY, "census-income")
+    assert claim.verdict == "reproduced in shape"
+    idle = [each | {"auc": 0.53} for each in NOISY]
+    assert unified_figure1._far_below(idle, "census-income").verdict == "not comparable"
+    near = [each | {"advantage": 0.2} for each in NOISY]
+    assert unified_figure1._far_below(near, "census-income").verdict == "not comparable"
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "verdict"),
+    [(0, 2, "reproduced"), (0, 0, "not comparable"), (1, 3, "reproduced in shape"), (2, 2, "not reproduced")],
+)
+def test_whether_nothing_is_better_than_randomized_response(better, worse, verdict):
+    assert unified_figure1._none_better(better, worse) == verdict
+
+
+def test_a_gap_that_does_not_shrink_on_stand_in_data_is_not_comparable():
+    rows = [
+        {"mechanism": "Laplace LLP", "parameter": parameter, "crowd": size, "auc": auc, "auc_se": 0.01}
+        for size in (1, 16)
+        for parameter, auc in ((0.5, 0.6), (8.0, 0.8))
+    ]
+    assert unified_figure2._shrinks(rows).verdict == "not comparable"
+    rows[2]["auc"] = 0.79
+    assert unified_figure2._shrinks(rows).verdict == "reproduced in shape"

@@ -51,6 +51,34 @@ def test_it_changes_with_what_decides_bits_and_with_nothing_else(folder, monkeyp
     assert (code_versions.fingerprint(PeerToPeer(0.1)) == before) == (folder == "report")
 
 
+DECIDES = (
+    "core/held_out_rows.py", "parquet_users.py", "rundir/parquet_columns.py", "rundir/population_file.py",
+    "rundir/public_columns.py", "backends/layout.py", "backends/kept_outputs.py", "learning/data/stored_table.py",
+    "privacy/accountant.py", "result_summary.py", "run.py", "costing.py", "cli/run.py", "cli/population_option.py",
+)  # fmt: skip
+BESIDE = ("cli/ls.py", "plan/run_plan.py", "render/text_labels.py", "report/run_screen.py", "sweep/folder.py")
+
+
+def test_a_run_goes_on_with_the_code_that_decides_what_it_leaves(monkeypatch, tmp_path):
+    package = tmp_path / "p2p_sim"
+    shutil.copytree(
+        Path(code_fingerprint.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    honest = code_fingerprint.sources(PeerToPeer(0.1))
+    monkeypatch.setattr(code_fingerprint, "__file__", str(package / "core" / "code_fingerprint.py"))
+    before = code_fingerprint.sources(PeerToPeer(0.1))
+    assert before == honest
+    for name in (*DECIDES, *BESIDE):
+        with (package / name).open("a") as file:
+            file.write("\n")
+    (package / "rundir" / "another_reader.py").write_text("")
+    after = code_fingerprint.sources(PeerToPeer(0.1))
+    assert {name for name in after if after[name] != before.get(name)} == {
+        *DECIDES,
+        "rundir/another_reader.py",
+    }
+
+
 def test_a_protocol_without_a_file(monkeypatch):
     monkeypatch.setattr(Own, "__module__", "nowhere")
     assert code_versions.fingerprint(Own()) != code_versions.fingerprint(PeerToPeer(0.1))

@@ -53,7 +53,7 @@ class Proportions:
         """Return the estimated numbers of zeros and ones in each bag.
 
         Proportions are clipped to [0, 1]: otherwise the loss would have no minimum, and models are worse; see
-        docs/experiments.md.
+        experiments/expected/corrections.csv.
         """
         ones = np.clip(self.share, 0.0, 1.0) * self.size
         return Bags(self.bag, np.stack([self.size - ones, ones], axis=1))

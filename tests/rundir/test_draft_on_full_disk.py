@@ -1,0 +1,115 @@
+"""The draft of a run that finds no room stays, whoever writes into it, so that the run can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from p2p_sim.core.errors import InputError, ProtocolError, StorageError
+from p2p_sim.core.population import Population
+from p2p_sim.rundir import under_way
+from p2p_sim.rundir.outputs_folder import OutputsFolder
+from p2p_sim.rundir.trace_writer import Draft
+from protocols import PeerToPeer
+
+FULL = Path("/dev/full")
+pytestmark = pytest.mark.skipif(not FULL.exists(), reason="/dev/full is Linux's")
+
+ASKED = {"format": 1, "options": {}}
+COLUMNS = {"y": np.arange(5)}
+USERS = Population.synthetic(users=5, seed=0)
+
+
+def no_room(file: Path) -> None:
+    """Have what is written to a file, or to one that is renamed to it, meet a full disk."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.symlink_to(FULL)
+
+
+def output(draft: Draft) -> None:
+    """The output of a role that one site has."""
+    target = OutputsFolder.begin(draft)
+    no_room(Path(target.path, "learner.parquet"))
+    target.put("learner", None, COLUMNS)
+
+
+def part_of_output(draft: Draft) -> None:
+    """The part of a role's output that one of several shards writes."""
+    target = OutputsFolder.begin(draft)
+    no_room(Path(target.path, "user", "parts", "00001.parquet"))
+    target.put("user", 1, COLUMNS)
+
+
+def column_of_output(draft: Draft) -> None:
+    """A column of its own, where columns are of unequal lengths."""
+    target = OutputsFolder.begin(draft)
+    no_room(Path(target.path, "user", "parts", "00001-heard.parquet"))
+    target.put("user", 1, COLUMNS | {"heard": np.arange(3)})
+
+
+def messages(draft: Draft) -> None:
+    """Messages of one site."""
+    folder = draft.begin(PeerToPeer(0.1), "full", USERS)
+    no_room(Path(folder.path, "label", "round=1", ".part-00001-00000.parquet.tmp"))
+    writer = folder.open(1)
+    everybody = {"sender": range(5), "recipient": np.array([3, 1, 4, 0, 2], np.int32), "seq": 0}
+    writer.take("label", 1, everybody, {"y": np.ones(5, np.bool_)})  # type: ignore[arg-type]
+    writer.cut()
+
+
+def begun(path: Path, what: Callable[[Draft], None]) -> None:
+    with Draft(path) as draft:
+        draft.ask(ASKED)
+        what(draft)
+
+
+def gone_on_with(folder: Path, what: Callable[[Draft], None]) -> None:
+    with Draft(folder.with_name("r")) as draft:
+        draft.go_on(folder, ASKED)
+        what(draft)
+
+
+@pytest.mark.parametrize("write", [output, part_of_output, column_of_output, messages])
+@pytest.mark.filterwarnings("ignore:the run was cut off; it goes on")
+def test_what_was_asked_stays_where_there_is_no_room(tmp_path: Path, write: Callable[[Draft], None]) -> None:
+    with pytest.raises(StorageError, match=r"cannot be written to .*: .*No space left on device.*make room"):
+        begun(tmp_path / "r", write)
+    (folder,) = tmp_path.iterdir()
+    assert [each.name for each in folder.iterdir()] == [under_way.ASKED]
+
+
+@pytest.mark.filterwarnings("ignore:the run was cut off; it goes on")
+def test_input_that_fits_no_place_ends_a_new_run_and_no_old_one(tmp_path: Path) -> None:
+    """`run --resume r --address HOST` where the cluster has too few processors removed the run that was cut off."""
+
+    def refuse(_draft: Draft) -> None:
+        raise InputError("shards = 3: the cluster at 10.0.0.5:6379 has 2 CPUs; use at most that many")
+
+    def interrupt(_draft: Draft) -> None:
+        raise KeyboardInterrupt
+
+    def lack(_draft: Draft) -> None:
+        raise ModuleNotFoundError("No module named 'ray'")
+
+    def blame(_draft: Draft) -> None:
+        raise ProtocolError("role 'user' yields nothing")
+
+    with pytest.raises(InputError, match="2 CPUs"):
+        begun(tmp_path / "r", refuse)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        begun(tmp_path / "r", interrupt)
+    (folder,) = tmp_path.iterdir()
+    before = (folder / under_way.ASKED).read_text()
+    with pytest.raises(InputError, match="2 CPUs"):
+        gone_on_with(folder, refuse)
+    with pytest.raises(ModuleNotFoundError):
+        gone_on_with(folder, lack)
+    assert [each.name for each in folder.iterdir()] == [under_way.ASKED]
+    assert (folder / under_way.ASKED).read_text() == before
+    with pytest.raises(ProtocolError):
+        gone_on_with(folder, blame)
+    assert not folder.exists()
