@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -65,9 +64,11 @@ class DoctorCommand:
 
         as_json = wants_json(self.json, self.format)
         with Progress() as progress, terminal.stdout_to_stderr():
-            progress("looking at this installation", 0, 0)
-            findings = [*_packages(), *_machine(), *_places(), _compiled_loops()]
-            findings += [*_data(), *_ray(self.start_ray), _browser()]
+            findings: list[Finding] = []
+            steps = self._steps()
+            for number, (doing, look) in enumerate(steps.items(), 1):
+                progress(f"{doing} (step {number} of {len(steps)})", 0, 0)
+                findings += look()
         problems = sum(each.verdict == "problem" for each in findings)
         if as_json:
             document = {"problems": problems, "findings": [asdict(each) for each in findings]}
@@ -75,6 +76,18 @@ class DoctorCommand:
         else:
             sys.stdout.write(_as_text(findings, problems))
         return 1 if problems else 0
+
+    def _steps(self) -> dict[str, Callable[[], Iterable[Finding]]]:
+        """Return what is done, in order, and how."""
+        return {
+            "looking at packages": _packages,
+            "looking at memory": _machine,
+            "writing files": _places,
+            "compiling a loop with numba": _compiled_loops,
+            "looking for data sets": _data,
+            "starting Ray" if self.start_ray else "looking for Ray": lambda: _ray(self.start_ray),
+            "looking for a browser": _browser,
+        }
 
 
 def _as_text(findings: Sequence[Finding], problems: int) -> str:
@@ -180,22 +193,28 @@ def _places() -> Iterator[Finding]:
         yield Finding(what, "note" if little else "ok", f"{place}, {terminal.nbytes(free)} free", advice)
 
 
-def _compiled_loops() -> Finding:
+def _compiled_loops() -> Iterator[Finding]:
     """Look whether numba compiles here, or was switched off."""
     from p2p_sim.core import kernels
 
     name = "compiled loops"
-    if os.environ.get("P2P_SIM_NUMBA") == "0":
+    without = "results are the same without them: P2P_SIM_NUMBA=0"
+    try:
+        setting = kernels.asked()
+    except InputError as error:
+        yield Finding(name, "problem", str(error), without)
+        return
+    if setting == "0":
         advice = "unset P2P_SIM_NUMBA: results are the same, and large runs faster"
-        return Finding(name, "note", "switched off by P2P_SIM_NUMBA=0", advice)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        try:
-            kernels.choose(kernels.WORTH_COMPILING)
-        except InputError as error:
-            return Finding(name, "problem", str(error), "results are the same without them: P2P_SIM_NUMBA=0")
-    cannot = [str(each.message) for each in said if "numba" in str(each.message)]
-    return Finding(name, "note" if cannot else "ok", cannot[0] if cannot else "numba's")
+        yield Finding(name, "note", "switched off by P2P_SIM_NUMBA=0", advice)
+        return
+    cannot = kernels.why_not_compiled()
+    if cannot and setting == "1":
+        yield Finding(name, "problem", f"P2P_SIM_NUMBA=1, but {cannot}", without)
+    elif cannot:
+        yield Finding(name, "note", cannot)
+    else:
+        yield Finding(name, "ok", "numba's, made by the first large run and kept")
 
 
 def _data() -> Iterator[Finding]:
@@ -280,10 +299,11 @@ def _ray(start: bool) -> Iterator[Finding]:
         yield Finding("Ray", "ok", f"{version}, started, ran a protocol, and is shut down")
 
 
-def _browser() -> Finding:
+def _browser() -> Iterator[Finding]:
     """Look for a browser, which `trace serve` and reports are for."""
     found = [name for name in _BROWSERS if shutil.which(name)]
     if found or sys.platform == "win32":
-        return Finding("browser", "ok", found[0] if found else "the system's")
+        yield Finding("browser", "ok", found[0] if found else "the system's")
+        return
     advice = "reports and `trace serve --export` write files that any browser elsewhere shows"
-    return Finding("browser", "note", "none was found", advice)
+    yield Finding("browser", "note", "none was found", advice)

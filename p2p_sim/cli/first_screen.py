@@ -1,4 +1,4 @@
-"""What ``p2p-sim`` alone prints: what one can do, in groups, with an example of each verb.  It needs no other file."""
+"""What ``p2p-sim`` alone prints: what one can do, in groups, with examples that work in an empty folder, in order."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from collections.abc import Iterable
 ABOUT = "p2p-sim: run a label-privacy protocol message by message, and see what each party learns."
 
 GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
-    "Run": (
-        ("run peer-to-peer --data digits", "real examples; train a model"),
-        ("sweep grid.toml", "a grid of runs, in one table"),
-    ),
+    "Run": (("run peer-to-peer --data digits", "real examples; train a model"),),
     "Choose": (
-        ("compare --data my.csv --label clicked --target epsilon=1", "which protocol, and why"),
-        ("mechanisms", "the protocols there are"),
-        ("data my.csv", "what is understood of a file"),
+        ("compare --data digits --target epsilon=1", "which to take; or on your file"),
+        ("mechanisms", "all protocols"),
+        ("data digits", "its columns; or your file's"),
         ("account peer-to-peer --alpha 0.1 --cluster-size 200", "what each party learns"),
         ("calibrate peer-to-peer --vary alpha --view user --epsilon 1 --cluster-size 200", ""),
     ),
@@ -29,7 +26,6 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("report runs/latest", "a page on a run"),
         ("trace serve runs/latest", "its messages, in a browser"),
         ("replay runs/latest --user 17", "one user's life, recomputed"),
-        ("diff runs/a runs/b", "the first message that differs"),
         ("ls runs", "runs that are kept"),
     ),
     "Make": (
@@ -39,7 +35,7 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("completion bash", "names that TAB completes"),
     ),
 }
-"""Examples of verbs, by what they are for, each with a few words."""
+"""Examples of verbs, by what they are for, each with a few words; each needs nothing but those above it."""
 
 _GROUP, _WIDE = 8, 100
 
@@ -52,7 +48,7 @@ def text(verbs: Iterable[str], room: int | None = None) -> str:
     """
     others = [verb for verb in verbs if verb not in named()]
     more = f"Also {', '.join(others)}.  " if others else ""
-    last = f"{more}All verbs: p2p-sim --help; the options of one: p2p-sim VERB --help"
+    last = f"{more}All: p2p-sim --help; options of one: p2p-sim VERB --help"
     width = _WIDE if room is None else min(room, _WIDE)
     about, ending = ([line] if room is None else textwrap.wrap(line, room) for line in (ABOUT, last))
     return "\n".join([*about, *_examples(width), *ending]) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -13,6 +14,10 @@ class StorageError(InputError):
     """Something could not be written, as on a full disk, or is gone; the same work can be done once that is mended."""
 
 
+_ALIKE = 0.65
+"""How alike two names are, of 1, before one is suggested for the other; alpha and graph are 0.6."""
+
+
 def near(value: str, known: Iterable[str]) -> str:
     """Return a question for whoever mistyped one of some names; empty if none is near, or it is one of them.
 
@@ -21,8 +26,25 @@ def near(value: str, known: Iterable[str]) -> str:
     import difflib
     from itertools import islice
 
-    found = difflib.get_close_matches(value, list(islice(known, 1000)), n=1)
-    return f"; did you mean {found[0]!r}?" if found and found[0] != value else ""
+    names = {name.lstrip("-"): name for name in islice(known, 1000)}  # options are not alike for their dashes
+    found = difflib.get_close_matches(value.lstrip("-"), names, n=1, cutoff=_ALIKE)
+    return f"; did you mean {names[found[0]]!r}?" if found and names[found[0]] != value else ""
+
+
+def near_path(path: str, beside: Iterable[str]) -> str:
+    """Return the same question for the path of something missing; ``beside``: what is in its folder, as paths.
+
+    Names are compared without folder and ending, which are alike for files of one folder and one kind.
+    """
+    import difflib
+
+    stems: dict[str, list[str]] = {}
+    for each in beside:
+        stems.setdefault(Path(each).stem, []).append(each)
+    for stem in difflib.get_close_matches(Path(path).stem, list(stems)[:1000], n=1, cutoff=_ALIKE):
+        found = difflib.get_close_matches(path, stems[stem], n=1, cutoff=0)[0]
+        return f"; did you mean {found!r}?" if found != path else ""
+    return ""
 
 
 class UnknownOptionError(InputError):

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from p2p_sim.core.errors import InputError
 
-NUMPY, NUMBA = "kernels_numpy", "kernels_numba"
+NUMPY, NUMBA, TRIAL = "kernels_numpy", "kernels_numba", "numba_trial"
 WORTH_COMPILING = 1_000_000
 """Users from which loading the compiled kernels (half a second or so) is repaid by protocols that compute much."""
 WORTH_CALLING = 10_000
@@ -24,24 +24,48 @@ whose work numpy does in less, never load them.
 """
 
 
+_FIX = "set NUMBA_CACHE_DIR to a folder that can be written to"
+
+
 def choose(users: int) -> ModuleType:
     """Return the inner loops of one kind; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
-    setting = os.environ.get("P2P_SIM_NUMBA", "")
-    if setting not in ("", "0", "1"):
-        raise InputError(
-            f"P2P_SIM_NUMBA={setting!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
-        )
+    setting = asked()
     least = WORTH_CALLING if f"{__package__}.{NUMBA}" in sys.modules else WORTH_COMPILING
     if setting == "0" or (setting == "" and users < least):
         return load(NUMPY)
     try:
         return load(NUMBA)
     except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
-        fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
         if setting == "1":
-            raise InputError(f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {fix}") from error
-        warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
+            raise InputError(f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {_FIX}") from error
+        warnings.warn(_without(error), stacklevel=2)
         return load(NUMPY)
+
+
+def asked() -> str:
+    """Return P2P_SIM_NUMBA: "0", "1", or "" if it is unset; raises InputError for anything else."""
+    setting = os.environ.get("P2P_SIM_NUMBA", "")
+    if setting not in ("", "0", "1"):
+        raise InputError(
+            f"P2P_SIM_NUMBA={setting!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
+        )
+    return setting
+
+
+def why_not_compiled() -> str:
+    """Return why numba cannot compile here, and what to do; empty if it can.
+
+    It compiles one small loop: all of them take 16 s of CPU where numba has not kept them yet.
+    """
+    try:
+        load(TRIAL)
+    except (RuntimeError, OSError) as error:
+        return _without(error)
+    return ""
+
+
+def _without(error: Exception) -> str:
+    return f"numba cannot compile here ({error}): running without it, slower; {_FIX}"
 
 
 def compiles(users: int, seconds: float | None = None) -> bool:
@@ -92,11 +116,15 @@ def at_hand(rows: int) -> ModuleType:
 
 
 def load(name: str) -> ModuleType:
-    """Import the inner loops of one kind, ``NUMPY`` or ``NUMBA``."""
+    """Import the inner loops of one kind, ``NUMPY`` or ``NUMBA``; or ``TRIAL``, one loop by numba."""
     if name == NUMPY:
         from p2p_sim.core import kernels_numpy
 
         return kernels_numpy
+    if name == TRIAL:
+        from p2p_sim.core import numba_trial
+
+        return numba_trial
     from p2p_sim.core import kernels_numba
 
     return kernels_numba

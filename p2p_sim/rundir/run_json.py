@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.errors import InputError, near_path
 from p2p_sim.rundir import integrity, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.regular_files import RESTORE, short
 from p2p_sim.rundir.run_record import RunRecord
@@ -119,7 +119,7 @@ def why_none(path: Path) -> str:
     if path.is_symlink() and not path.exists():
         return f"it links to {str(path.readlink())!r}, which is gone; name another run"
     if not path.exists():
-        nearest = near(str(path), _folders_beside(path))
+        nearest = near_path(str(path), _folders_beside(path))
         return f"there is no such folder{nearest}; p2p-sim run makes one and says where it is"
     if path.is_file():
         return "it is a file; name the folder that p2p-sim run made"

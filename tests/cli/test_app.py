@@ -171,6 +171,20 @@ def test_its_examples_are_commands(example):
         parameters.parse(*parameters.resolve(verb.words), words[0])
 
 
+LASTING = ("compare", "trace")
+"""Of the screen: what takes half a minute, and what serves until it is stopped."""
+
+
+@pytest.mark.slow
+def test_its_examples_work_one_after_the_other_in_an_empty_folder(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for example in (words for each in first_screen.GROUPS.values() for words, _ in each):
+        if not example.startswith(LASTING):
+            done = cli(*example.split())
+            assert done.status == 0, (example, done.err)
+
+
 def test_help_names_verbs_and_parameters(cli):
     for verb in ("run", "account", "calibrate", "audit", "data", "mechanisms", "leakage", "bench"):
         assert verb in cli("--help").out

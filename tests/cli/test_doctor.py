@@ -128,7 +128,7 @@ def test_loops_that_cannot_be_compiled_are_noted(cli, monkeypatch):  # noqa: F81
     from p2p_sim.core import kernels
 
     def cannot(name):
-        if name == kernels.NUMBA:
+        if name == kernels.TRIAL:
             raise RuntimeError("no locator available")
         return load(name)
 
@@ -138,6 +138,27 @@ def test_loops_that_cannot_be_compiled_are_noted(cli, monkeypatch):  # noqa: F81
     verdict, found, _ = verdicts(cli("doctor", "--json"))["compiled loops"]
     assert verdict == "note"
     assert "NUMBA_CACHE_DIR" in found
+    monkeypatch.setenv("P2P_SIM_NUMBA", "1")
+    assert verdicts(cli("doctor", "--json"))["compiled loops"][0] == "problem"
+
+
+def test_it_says_what_it_is_doing_and_compiles_one_loop_only(cli, monkeypatch):  # noqa: F811
+    from p2p_sim import progress
+    from p2p_sim.core import kernels
+
+    said, loaded, load = [], [], kernels.load
+
+    def seen(name):
+        loaded.append(name)
+        return load(name)
+
+    monkeypatch.delenv("P2P_SIM_NUMBA", raising=False)
+    monkeypatch.setattr(kernels, "load", seen)
+    monkeypatch.setattr(progress.Progress, "__call__", lambda _, label, done, total: said.append(label))
+    assert cli("doctor").status == 0
+    assert loaded == [kernels.TRIAL]  # all loops take 16 s of CPU
+    assert len(said) == len(set(said)) == 7
+    assert "compiling a loop with numba (step 4 of 7)" in said
 
 
 @pytest.mark.ray

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError, near
+from p2p_sim.core.errors import InputError, near, near_path
 from p2p_sim.core.label_kinds import BINARY, NUMERIC
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data import (
@@ -389,7 +389,7 @@ def _path(name: str) -> Path:
     if path.suffix or len(path.parts) > 1:
         raise InputError(
             f"there is no data file {name!r}"
-            f"{near(name, _beside(path)) or near(path.stem, NAMED)}; check the path, or pass a known name: "
+            f"{near_path(name, _beside(path)) or near(path.stem, NAMED)}; check the path, or pass a known name: "
             f"{', '.join(NAMED)}"
         )
     raise InputError(

@@ -159,6 +159,12 @@ def test_unknown_names_and_missing_files(tmp_path):
         match=r"unknown data set 'mnits'; did you mean 'mnist'\?; known names are digits, .*path of a file",
     ):
         load("mnits")
+    for other in ("zero.csv", "nearly.txt"):
+        (tmp_path / other).touch()
+    with pytest.raises(InputError, match=r"no data file '.*nothere.csv'; check the path"):
+        load(str(tmp_path / "nothere.csv"))  # an ending and a folder in common make no name alike
+    with pytest.raises(InputError, match=r"no data file '.*'; did you mean '.*nearly.txt'\?; check the path"):
+        load(str(tmp_path / "neary.csv"))
     with pytest.raises(InputError, match=r"no data file 'nothing.csv'; check the path"):
         load("nothing.csv")
     with pytest.raises(InputError, match="no data file"):
