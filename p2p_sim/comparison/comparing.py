@@ -155,7 +155,11 @@ def _result(
     target = [each for each in calibrated if each.job.scale == 1]
     trials = {id(each): those for each, those in swept}
     none, same = table.Trials([], 0), people.data is not None
-    rows = [table.row_of(each, trials.get(id(each), none), promises, same_users=same) for each in target]
+    tries = table.tries_of(trials.get(id(each), none) for each in target)
+    rows = [
+        table.row_of(each, trials.get(id(each), none), promises, same_users=same, tries=tries)
+        for each in target
+    ]
     rows = pareto_front.marked(rows, promises)
     pictured, rungs = _pictured(work, calibrated, rows) if question.picture else ([], None)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
@@ -185,12 +189,14 @@ def _pictured(
         each for each in calibrated
         if each.fits and each.job.scale != 1 and each.job.candidate.name in run
     ]  # fmt: skip
-    of_use = any(row.get("utility") is not None and recommendation.is_useful(row) for row in rows)
-    further = [] if of_use else [each for each in those if each.job.scale > 1]
+    known = [row for row in rows if row.get("utility") is not None]
+    enough = any(map(recommendation.is_useful, known)) or not recommendation.features_tell(known)
+    further = [] if enough else [each for each in those if each.job.scale > 1]
     pictured = work.pictured(those, further)
-    rungs = []
+    tries = table.tries_of(trials for each, trials in pictured if any(each is one for one in further))
+    rungs, same = [], work.people.data is not None
     for each, trials in pictured:
-        row = table.row_of(each, trials, each.job.promises, same_users=work.people.data is not None)
+        row = table.row_of(each, trials, each.job.promises, same_users=same, tries=tries)
         if any(each is one for one in further) and row["utility"] is not None:
             rungs.append(recommendation.Rung(each, row))
     return pictured, rungs
