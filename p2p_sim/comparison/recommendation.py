@@ -241,7 +241,7 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
             + ("message" if messages == 1 else "messages")
         )
     if taken.get("trust"):
-        reasons.append(f"whom you must trust: {taken['trust']}")
+        reasons.append(f"all you must trust is this: {taken['trust']}")
     return reasons
 
 

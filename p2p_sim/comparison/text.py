@@ -270,7 +270,10 @@ def _of_alike(fit: Sequence[Mapping[str, Any]]) -> list[str]:
     return [_ALIKE] if pair <= names else []
 
 
-_ALIKE = "prior-response is randomized-response where its prior has all labels as likely, as here: compare gives it no other"
+_ALIKE = (
+    "prior-response is randomized-response where its prior has all labels as likely, as here: compare gives it no "
+    "other"
+)
 
 
 def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
