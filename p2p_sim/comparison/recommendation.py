@@ -336,7 +336,7 @@ def _of_attack(taken: Row) -> list[str]:
     found = []
     if taken["attack_basis"] != "exact":
         ends = f"{100 * taken['advantage_lower']:+.2f} to {100 * taken['advantage_upper']:+.2f} points"
-        of = " of the protocol's coins alone" if taken.get("advantage_of") == "coins" else ""
+        of = ", of the protocol's randomness alone," if taken.get("advantage_of") == "coins" else ""
         found.append(
             f"the attack is an estimate ({taken['attack_basis']}, {CONFIDENCE:.0%} interval{of} of its advantage "
             f"{ends}), and there may be better ones"
@@ -453,11 +453,17 @@ def _untold(fit: Sequence[Row]) -> Recommendation:
     base = 0.0 if metric == "r2" else constant
     needed = base + (true - base) - row["gain_lower[true]"]
     beyond = metric != "r2" and needed > 1
+    ranked = row.get("auc_gain_lower[true]")
+    ranks = ranked is not None and ranked > 0
+    begin = (
+        f"{_rows_of(row)} do not show that a model of the true labels is right more often than guessing, though it does "
+        "rank them: it" if ranks
+        else f"the features tell nothing of the label that {_rows_of(row)} can show: a model of the true labels"
+    )  # fmt: skip
     reason = (
-        f"the features tell nothing of the label that {_rows_of(row)} can show: a model of the true labels reaches "
-        f"{shown(true, None, metric)}, guessing {shown(constant, None, metric)}, and "
+        f"{begin} reaches {shown(true, None, metric)}, guessing {shown(constant, None, metric)}, and "
         + ("no figure" if beyond else f"only more than {shown(needed, None, metric)}")
-        + " would be a sign of anything at 95 %"
+        + " would show more at 95 %"
     )
     names = ", ".join(str(each["protocol"]) for each in fit)
     return _none(

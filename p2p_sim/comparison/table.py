@@ -222,7 +222,17 @@ def _gain(trials: Trials, same_users: bool, tries: int) -> Row:
     if both:
         pairs = [true[seed] for seed in both], [constants[seed] for seed in both]
         found["gain_lower[true]"] = beyond_guessing.of_true_labels(metric, *pairs, rows).lower
+    ranked = list(trials.figures("auc[true]").values())
+    if (
+        metric == "accuracy" and ranked
+    ):  # a model may know which labels are likelier, and call none of them likely
+        own = beyond_guessing.of_true_labels("auc", ranked, [_COIN] * len(ranked), rows)
+        found["auc_gain_lower[true]"] = own.lower
     return found
+
+
+_COIN = 0.5
+"""The area under the ROC curve of guessing."""
 
 
 def _test_rows(trials: Trials, same_users: bool) -> beyond_guessing.TestRows:

@@ -162,10 +162,16 @@ def test_where_true_labels_are_no_better_than_guessing_nothing_is_recommended() 
     assert (found.protocol, found.relax) == (None, ())
     assert found.reasons == (
         "the features tell nothing of the label that 60 test rows can show: a model of the true labels reaches "
-        "52.00 %, guessing 50.00 %, and only more than 61.00 % would be a sign of anything at 95 %",
+        "52.00 %, guessing 50.00 %, and only more than 61.00 % would show more at 95 %",
         "what is known is which protocols keep what was asked, whom they need and what they cost: p0, p1",
     )
     assert "there are only 60 test rows, so that utility is hardly known" in found.doubts
+    rows = [{**row, "auc_gain_lower[true]": 0.1} for row in rows]
+    ranked = chosen(rows, {"p0": [0.7, 0.71], "p1": [0.6, 0.61]})
+    assert ranked.protocol is None
+    assert ranked.reasons[0].startswith(
+        "60 test rows do not show that a model of the true labels is right more"
+    )
 
 
 def test_few_test_rows_of_a_rare_class_are_a_doubt() -> None:
