@@ -456,8 +456,8 @@ def _untold(fit: Sequence[Row]) -> Recommendation:
     ranked = row.get("auc_gain_lower[true]")
     ranks = ranked is not None and ranked > 0
     begin = (
-        f"{_rows_of(row)} do not show that a model of the true labels is right more often than guessing, though it does "
-        "rank them: it" if ranks
+        f"{_rows_of(row)} do not show that a model of the true labels is right more often than guessing, though it "
+        "does rank them: it" if ranks
         else f"the features tell nothing of the label that {_rows_of(row)} can show: a model of the true labels"
     )  # fmt: skip
     reason = (
