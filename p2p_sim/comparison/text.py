@@ -134,7 +134,7 @@ def attack(row: Mapping[str, Any]) -> str:
     if row.get("advantage") is None:
         return "-"
     value, lower, upper = (100 * row[name] for name in ("advantage", "advantage_lower", "advantage_upper"))
-    return f"{value:+.1f}" + (f" ({lower:+.1f} to {upper:+.1f})" if upper > lower else "")
+    return f"{value:+.1f}" + (f" [{lower:.1f}, {upper:.1f}]" if upper > lower else "")
 
 
 def attacker(row: Mapping[str, Any]) -> str:
@@ -286,7 +286,7 @@ def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
     weighted = attacked[0].get("attack_utility") == "weighted"
     explained = (
         f"attack: {_OF_RARE if weighted else _OF_ALL} by the best attacker of {view}, beyond what she would get right "
-        f"without messages: the mean over {seeds} {'seed' if most == 1 else 'seeds'}, and a 95 % interval, corrected "
+        f"without messages: the mean over {seeds} {'seed' if most == 1 else 'seeds'}, and its 95 % interval, corrected "
         "for choosing the best"
     )
     coins = [str(row["protocol"]) for row in attacked if row["advantage_of"] == "coins"]
