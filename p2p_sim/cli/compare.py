@@ -127,7 +127,9 @@ class CompareCommand(TableOptions):
         as_json = wants_json(self.json, self.format)
         if self.target is None:
             raise InputError(
-                "--target is missing: say what a view may learn, such as view=learner,epsilon=1,delta=1e-6"
+                "--target is missing: say what a view may learn, such as p2p-sim compare --data FILE.csv "
+                "--label COLUMN --positive VALUE --target view=learner,epsilon=1,delta=1e-6 "
+                "--constraint 'user<=2' --out FOLDER"
             )
         how: dict[str, Any] = {
             "target": self.target,

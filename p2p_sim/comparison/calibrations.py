@@ -20,6 +20,7 @@ from p2p_sim.core import code_fingerprint
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.threads import cores
+from p2p_sim.result_summary import counted
 from p2p_sim.rundir.run_directory import to_json
 from p2p_sim.sweep import folder
 from p2p_sim.sweep.processes import Processes, Workers
@@ -150,6 +151,8 @@ def _make(
 ) -> None:
     """Have what is left calibrated; what there is no time for is left out."""
     waiting, making, ended = list(left), 0, len(texts) - len(left)
+    protocols = len(set(groups))
+    epsilons = f" at up to {-(-len(texts) // protocols)} ε" if len(texts) > protocols else ""
     if timed.budget is not None:
         timed.budget.begin(groups[index] for index in left)
     while waiting or making:
@@ -163,7 +166,7 @@ def _make(
         if how != OUT_OF_TIME:
             kept.add(index, {"error": how, "again": True} if text is None else json.loads(text))
         ended += 1
-        tell("calibrating protocols", ended, len(texts))
+        tell(f"calibrating {counted(protocols, 'protocol')}{epsilons}", ended, len(texts))
 
 
 LEFT_OUT = "the time was over before it was calibrated"

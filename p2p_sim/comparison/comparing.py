@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 SCALES = (0.5, 2.0, 0.25, 4.0)
 """By what the target's epsilon is multiplied for the picture, the nearest first."""
 
-_CALIBRATING, _RUNNING, _PICTURING = 0.4, 0.8, 0.95
+_CALIBRATING, _RUNNING, _AGAIN, _PICTURING = 0.4, 0.8, 0.65, 0.95
 """Parts of a time budget at which calibrations, runs and the picture's runs end; of a comparison without a picture runs
-end where the picture's would."""
+end where the picture's would.  What was left out by then is calibrated again up to ``_AGAIN``, if there is time."""
 
 
 def made(
@@ -67,10 +67,8 @@ def made(
     say(f"{place}: {len(found)} protocols, {len(question.seeds)} seeds")
     work = _Work(question, people, place, workers, address, begin, budget, tell)
     with folder.held(place) as kept:
-        calibrated = work.calibrated(found, kept)
-        fit = [each for each in calibrated if each.fits and each.job.scale == 1]
         with _warned_once():
-            swept = work.swept(fit)
+            calibrated, swept = work.made(found, kept)
             result = _result(work, calibrated, others, swept, _remarks(question, people, found[0]))
         tell("writing the comparison", 0, 0)
         _write(result)
@@ -94,14 +92,35 @@ class _Work:
     budget: float | None
     tell: Progress
 
-    def calibrated(self, found: Sequence[candidates.Candidate], kept: SweepFolder) -> list[Calibrated]:
-        """Calibrate protocols to the target, and for the picture to others; what was, is not again."""
+    def made(
+        self, found: Sequence[candidates.Candidate], kept: SweepFolder
+    ) -> tuple[list[Calibrated], Swept]:
+        """Calibrate protocols, and run those that fit; then what was left out, in the time that others left over."""
+        calibrated = self.calibrated(found, kept, _CALIBRATING)
+        swept = self.swept(_fit(calibrated))
+        if _left_out(calibrated, swept) and self.part < _AGAIN:
+            calibrated = self.calibrated(found, kept, _AGAIN)
+            swept = self.swept(_fit(calibrated))
+        return calibrated, swept
+
+    @property
+    def part(self) -> float:
+        """The part of the budget that is over; 1 where there is none, as nothing was left out for want of time."""
+        return 1.0 if self.budget is None else (time.monotonic() - self.begin) / self.budget
+
+    def calibrated(
+        self, found: Sequence[candidates.Candidate], kept: SweepFolder, part: float
+    ) -> list[Calibrated]:
+        """Calibrate protocols to the target, and for the picture to others, up to a part of the budget.
+
+        What was, is not again.
+        """
         jobs = calibrations.jobs(found, self.question.promises, SCALES if self.question.picture else ())
         self.tell("calibrating protocols", 0, 0)
         content = "" if self.people.data is None else self.people.data.content()
         return calibrations.made(
             jobs, self.question, self.place, kept, content=content, workers=self.workers, address=self.address,
-            until=self._until(_CALIBRATING), tell=self.tell,
+            until=self._until(part), tell=self.tell,
         )  # fmt: skip
 
     def swept(self, fit: Sequence[Calibrated]) -> Swept:
@@ -121,6 +140,16 @@ class _Work:
 
     def _until(self, part: float) -> float | None:
         return None if self.budget is None else self.begin + part * self.budget
+
+
+def _fit(calibrated: Sequence[Calibrated]) -> list[Calibrated]:
+    return [each for each in calibrated if each.fits and each.job.scale == 1]
+
+
+def _left_out(calibrated: Sequence[Calibrated], swept: Swept) -> bool:
+    """Whether there was no time for a protocol, or for one of its runs."""
+    late = any(each.left_out and each.job.scale == 1 for each in calibrated)
+    return late or any(row["status"] == LEFT_OUT for _, trials in swept for row in trials.rows)
 
 
 def _place(question: Question, out: str | Path | None) -> Path:
@@ -155,7 +184,11 @@ def _result(
     target = [each for each in calibrated if each.job.scale == 1]
     trials = {id(each): those for each, those in swept}
     none, same = table.Trials([], 0), people.data is not None
-    rows = [table.row_of(each, trials.get(id(each), none), promises, same_users=same) for each in target]
+    tries = table.tries_of(trials.get(id(each), none) for each in target)
+    rows = [
+        table.row_of(each, trials.get(id(each), none), promises, same_users=same, tries=tries)
+        for each in target
+    ]
     rows = pareto_front.marked(rows, promises)
     pictured, rungs = _pictured(work, calibrated, rows) if question.picture else ([], None)
     utilities = {each.job.candidate.name: trials.get(id(each), none).utilities()[1] for each in target}
@@ -185,12 +218,14 @@ def _pictured(
         each for each in calibrated
         if each.fits and each.job.scale != 1 and each.job.candidate.name in run
     ]  # fmt: skip
-    of_use = any(row.get("utility") is not None and recommendation.is_useful(row) for row in rows)
-    further = [] if of_use else [each for each in those if each.job.scale > 1]
+    known = [row for row in rows if row.get("utility") is not None]
+    enough = any(map(recommendation.is_useful, known)) or not recommendation.features_tell(known)
+    further = [] if enough else [each for each in those if each.job.scale > 1]
     pictured = work.pictured(those, further)
-    rungs = []
+    tries = table.tries_of(trials for each, trials in pictured if any(each is one for one in further))
+    rungs, same = [], work.people.data is not None
     for each, trials in pictured:
-        row = table.row_of(each, trials, each.job.promises, same_users=work.people.data is not None)
+        row = table.row_of(each, trials, each.job.promises, same_users=same, tries=tries)
         if any(each is one for one in further) and row["utility"] is not None:
             rungs.append(recommendation.Rung(each, row))
     return pictured, rungs
@@ -226,6 +261,11 @@ def _remarks(question: Question, people: People, first: candidates.Candidate) ->
         found.append(
             "choosing by the true labels, as here, costs privacy that no figure includes: where that matters, compare "
             "on public or synthetic people like these"
+        )
+    if "cluster_column" in question.people:
+        found.append(
+            f"column {question.people['cluster_column']!r} says who meets whom, so no model learns from it: without "
+            "--cluster-column it would be a feature"
         )
     if people.users > runs.MOST_USERS:
         found.append(

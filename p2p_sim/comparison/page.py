@@ -115,7 +115,7 @@ def _attacks(found: Comparison) -> list[Block]:
     rows = [row for row in _rows(found) if row["status"] in _FIT]
     every = [
         text.Column("protocol", "its name", lambda row: row["protocol"]),
-        text.Column("attacker", "the best one, and how sure that is", _attacker),
+        text.Column("attacker", "the best one, and the basis of her figure", text.attacker),
         text.Column("advantage", "in points, over the baseline", text.attack),
         text.Column("interval of", "what it knows of", lambda row: row.get("advantage_of") or "-"),
         text.Column("seeds", "whose runs were attacked", lambda row: row.get("attack_seeds")),
@@ -123,10 +123,6 @@ def _attacks(found: Comparison) -> list[Block]:
         text.Column("P(label | features) from", "what attacker and baseline guess by", _eta),
     ]
     return [_table(every, rows)] if rows else [Paragraph("None.")]
-
-
-def _attacker(row: Mapping[str, Any]) -> str:
-    return f"{row['attacker']} ({row['attack_basis']})" if row.get("attacker") else "-"
 
 
 def _eta(row: Mapping[str, Any]) -> str:

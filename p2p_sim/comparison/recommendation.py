@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from p2p_sim.comparison.beyond_guessing import auc_error
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.fit_to_promises import rounded_up
 from p2p_sim.comparison.pareto_front import COSTS
@@ -22,6 +23,9 @@ _MOST_RELAXED = 3
 
 _ENOUGH = 3
 """Seeds whose error bar says something: that of two is thirteen times as wide as their mean is off."""
+
+_FEW_ROWS, _FEW_RARE = 100, 20
+"""Test rows, and those of a rare class, fewer than which are worth a doubt."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,15 @@ def recommended(
     worst party learns least; then the one that sends fewer bytes; then the better one.
     """
     fit = [row for row in rows if row["status"] in (FRONT, DOMINATED)]
-    useful = [row for row in fit if is_useful(row)]
+    told = features_tell(fit)
+    useful = [row for row in fit if told and is_useful(row)]
     missing = _missing(rows)
     if not useful:
-        advice = _of_use(fit, rungs, promises) if fit else _to_fit(rows, calibrated, promises)
-        return replace(advice, doubts=(*missing, *remarks))
+        if not fit:
+            advice = _to_fit(rows, calibrated, promises)
+        else:
+            advice = _of_use(fit, rungs, promises) if told else _untold(fit)
+        return replace(advice, doubts=(*_of_test_rows(fit), *missing, *remarks))
     tied = alike(useful, utilities)
     taken = min(tied, key=lambda row: _order(row, float(row["utility"])))
     whole, agreeing = _stability(useful, utilities, str(taken["protocol"]))
@@ -166,10 +174,14 @@ def _order(row: Row, utility: float) -> tuple[float, float, float]:
 
 
 def is_useful(row: Row) -> bool:
-    """Whether a row learns more than always guessing the same does: by its error bar, where three seeds give one."""
-    constant, half = row.get("utility[constant]"), row.get("utility_error") or 0.0
-    half = half if row["seeds"] >= _ENOUGH else 0.0
-    return constant is None or row["utility"] - half > constant
+    """Whether a row is shown to learn more than always guessing the same does; see ``beyond_guessing``."""
+    return row.get("gain_lower") is None or row["gain_lower"] > 0
+
+
+def features_tell(rows: Sequence[Row]) -> bool:
+    """Whether the model of true labels is shown to learn more than guessing, as far as anybody knows."""
+    known = [row["gain_lower[true]"] for row in rows if row.get("gain_lower[true]") is not None]
+    return not known or max(known) > 0
 
 
 def _stability(rows: Sequence[Row], utilities: Utilities, taken: str) -> tuple[int, int]:
@@ -214,12 +226,13 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
     if others:
         worst, alike = taken.get(WORST_PARTY), ", ".join([str(taken["protocol"]), *others])
         least = (
-            "none has a worst party of whom it is known what she learns"
+            "none has a worst party whose ε is known"
             if worst is None
-            else f"its worst party, {taken.get('worst_party')}, learns least, ε = {worst:.4g}"
+            else f"its worst party ({taken.get('worst_party')}) learns least, ε = {worst:.4g}"
         )
         reasons.append(
-            f"of the {len(tied)} that do alike ({alike}) {least}, and among equals it sends fewest bytes"
+            f"{len(tied)} protocols are equally good ({alike}); of these {least}, and among equals it sends fewest "
+            "bytes"
         )
     if taken.get("bytes[a user]") is not None:
         messages = taken["messages[a user]"]
@@ -228,7 +241,7 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
             + ("message" if messages == 1 else "messages")
         )
     if taken.get("trust"):
-        reasons.append(f"of trust it needs no more than this: {taken['trust']}")
+        reasons.append(f"all you must trust is this: {taken['trust']}")
     return reasons
 
 
@@ -253,29 +266,39 @@ def _of_utility(taken: Row, useful: Sequence[Row], tied: Sequence[Row], same_use
         found.append(f"its difference in utility from {names} is smaller than the error bars")
     tests, utility = taken.get("test_rows"), float(taken["utility"])
     rest = [row for row in useful if row is not taken and row not in others]
-    if same_users and tests and rest and taken["metric"] == "accuracy":
-        error = 1.96 * math.sqrt(2 * utility * (1 - utility) / tests)
+    if same_users and tests and rest and taken["metric"] != "r2":
+        rare = taken.get("rare_test_rows") or 0
+        one = (
+            auc_error(tests, rare) if taken["metric"] == "auc" else math.sqrt(utility * (1 - utility) / tests)
+        )
+        error = 1.96 * math.sqrt(2) * one
         near = [str(row["protocol"]) for row in rest if abs(utility - row["utility"]) < error]
         if near:
             found.append(
-                f"with another {tests:,} test rows it and {', '.join(near)} could change places: the error bars are of "
-                "the protocols' coins alone, on the same test rows"
+                f"with another {tests:,} test rows it and {', '.join(near)} could change places: all seeds share the "
+                "same test rows, so error bars cover only the protocols' randomness"
             )
     if len(useful) > 1:
         found.append(
-            "it was chosen on the test rows that its utility is of, which flatters it: on others expect a little less"
+            "it was chosen by the same test rows that measure it, which flatters it: on others expect a little less"
         )
     if others and taken["seeds"] < _ENOUGH:
         found.append("error bars of two seeds are wide, so that much is alike: give --seeds 5")
-    half, constant = taken.get("utility_error") or 0.0, taken.get("utility[constant]")
-    if taken["seeds"] < 2:
-        found.append("there is one seed only, so no error bar: give more --seeds, or more time")
-    elif constant is not None and utility - half <= constant:
-        found.append(
-            f"the error bar of {taken['seeds']} seeds, {_percent(taken)}, reaches down to what guessing gives: give "
-            "--seeds 5"
-        )
-    return found
+    return found + _of_test_rows([taken])
+
+
+def _of_test_rows(rows: Sequence[Row]) -> list[str]:
+    """Return that there are few test rows, or few of the rare class."""
+    if not rows or not rows[0].get("test_rows"):
+        return []
+    tests, rare = rows[0]["test_rows"], rows[0].get("rare_test_rows")
+    if rows[0]["metric"] == "auc" and rare is not None and rare < _FEW_RARE:
+        return [
+            f"of the {tests:,} test rows only {rare} are of the rare class, so that utility is hardly known"
+        ]
+    return (
+        [f"there are only {tests:,} test rows, so that utility is hardly known"] if tests < _FEW_ROWS else []
+    )
 
 
 def _of_stability(seeds: int, agreeing: int) -> list[str]:
@@ -313,7 +336,7 @@ def _of_attack(taken: Row) -> list[str]:
     found = []
     if taken["attack_basis"] != "exact":
         ends = f"{100 * taken['advantage_lower']:+.2f} to {100 * taken['advantage_upper']:+.2f} points"
-        of = " of the protocol's coins alone" if taken.get("advantage_of") == "coins" else ""
+        of = ", of the protocol's randomness alone," if taken.get("advantage_of") == "coins" else ""
         found.append(
             f"the attack is an estimate ({taken['attack_basis']}, {CONFIDENCE:.0%} interval{of} of its advantage "
             f"{ends}), and there may be better ones"
@@ -347,9 +370,12 @@ def _of_note(note: str, remarks: Sequence[str]) -> list[str]:
 
 def _missing(rows: Sequence[Row]) -> list[str]:
     found = []
-    for status, what in ((LEFT_OUT, "there was no time for"), (FAILED, "these failed:")):
+    for status, what, do in (
+        (LEFT_OUT, "there was no time for", ": give the same command with a larger --budget"),
+        (FAILED, "these failed:", ""),
+    ):
         names = [str(row["protocol"]) for row in rows if row["status"] == status]
-        found += [f"{what} {', '.join(names)}"] if names else []
+        found += [f"{what} {', '.join(names)}{do}"] if names else []
     return found
 
 
@@ -390,9 +416,13 @@ def _of_use(fit: Sequence[Row], rungs: Sequence[Rung] | None, promises: Promises
     guessing = shown(best["utility[constant]"], None, str(best["metric"]))
     few = best["seeds"] < _ENOUGH
     reason = (
-        f"nothing that fits learns more than always guessing the same does ({guessing}): the best is "
-        f"{best['protocol']} with {_percent(best)}"
+        f"nothing that fits learns more than always guessing the same does ({guessing}), as far as {_evidence(best)} "
+        f"can show: the best is {best['protocol']} with {_percent(best)}"
     )
+    if best["seeds"] < 2:
+        reason += "; of one seed there is no error bar, so that nothing can be shown: give --seeds 5"
+    elif few:
+        reason += "; two seeds show little: give --seeds 5"
     key = promises.target.view.key
     if rungs is None:
         return _none((reason, f"{_UNTRIED} {key} would have to learn for a model to be of use"), ())
@@ -416,6 +446,44 @@ def _of_use(fit: Sequence[Row], rungs: Sequence[Rung] | None, promises: Promises
     return _none((reason, none), ())
 
 
+def _untold(fit: Sequence[Row]) -> Recommendation:
+    """Say that the model of true labels does no better than guessing, and what is known of protocols nevertheless."""
+    row = next(each for each in fit if each.get("gain_lower[true]") is not None)
+    metric, true, constant = str(row["metric"]), row["utility[true]"], row["utility[constant]"]
+    base = 0.0 if metric == "r2" else constant
+    needed = base + (true - base) - row["gain_lower[true]"]
+    beyond = metric != "r2" and needed > 1
+    ranked = row.get("auc_gain_lower[true]")
+    ranks = ranked is not None and ranked > 0
+    begin = (
+        f"{_rows_of(row)} do not show that a model of the true labels is right more often than guessing, though it "
+        "does rank them: it" if ranks
+        else f"the features tell nothing of the label that {_rows_of(row)} can show: a model of the true labels"
+    )  # fmt: skip
+    reason = (
+        f"{begin} reaches {shown(true, None, metric)}, guessing {shown(constant, None, metric)}, and "
+        + ("no figure" if beyond else f"only more than {shown(needed, None, metric)}")
+        + " would show more at 95 %"
+    )
+    names = ", ".join(str(each["protocol"]) for each in fit)
+    return _none(
+        (reason, f"what is known is which protocols keep {_WHAT_FITS}: {names}"),
+        (),
+        ("take more test rows (--test), features that tell more, or another --model",),
+    )
+
+
+_WHAT_FITS = "what was asked, whom they need and what they cost"
+
+
+def _evidence(row: Row) -> str:
+    return f"{_rows_of(row)} and {row['seeds']} {'seed' if row['seeds'] == 1 else 'seeds'}"
+
+
+def _rows_of(row: Row) -> str:
+    return f"{row['test_rows']:,.0f} test rows" if row.get("test_rows") else "the test rows"
+
+
 _UNTRIED = "no other epsilon was tried, as that takes --out (in Python picture=True), so it is not known what"
 _NO_RUNG = "none could be calibrated to it, or there was no time"
 
@@ -434,7 +502,7 @@ def _to_be_of_use(rung: Rung, promises: Promises, few: bool) -> Relaxation:
         elif figure["upper"] > each.epsilon:
             to[each.view.key] = rounded_up(figure["upper"])
     then = f"learns more than guessing, {_percent(rung.row)}"
-    then += f", of {rung.row['seeds']} seeds, too few for an error bar" if few else ""
+    then += f", of {rung.row['seeds']} seeds, which are few" if few else ""
     then += f"; whether {' and '.join(unknown)} can hold there was not tried" if unknown else ""
     return Relaxation(str(rung.row["protocol"]), to, "it learns no more than guessing at the target", then)
 
@@ -442,6 +510,7 @@ def _to_be_of_use(rung: Rung, promises: Promises, few: bool) -> Relaxation:
 def shown(value: float, half: float | None, metric: str) -> str:
     """Return a utility with its error bar: a share in percent, R² as it is."""
     scale, digits, unit = (1, 4, "") if metric == "r2" else (100, 2, " %")
+    half = half if half is None or metric == "r2" else min(1.0, half)  # no share is farther off
     return f"{scale * value:.{digits}f}" + ("" if half is None else f" ± {scale * half:.{digits}f}") + unit
 
 

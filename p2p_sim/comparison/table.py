@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from p2p_sim.comparison import best_attacker
+from p2p_sim.comparison import best_attacker, beyond_guessing
 from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.candidates import Inapplicable
 from p2p_sim.comparison.promises import Promises
@@ -27,6 +27,10 @@ BASIS = {
     "utility": (
         "measured on the test rows: the mean over seeds, ± its 95 % interval by Student's t; accuracy, the area under "
         "the ROC curve where a class is rare, the coefficient of determination of numbers"
+    ),
+    "gain": (
+        "measured on the test rows: the utility beyond that of guessing; gain_lower holds at 95 % for all protocols "
+        "together and knows of the test rows and of the seeds; gain_lower[true] is that of the model of true labels"
     ),
     "utility[true]": "measured on the test rows, of a model trained on the true labels",
     "utility[constant]": "measured on the test rows, of always guessing the most frequent label, or the mean",
@@ -72,12 +76,16 @@ class Trials:
 
     def utilities(self) -> tuple[str, dict[int, float]]:
         """Return which model is the better one in the mean, "released" or "corrected", and its figure by seed."""
-        best, found, metric = "released", dict[int, float](), self.metric
-        for which in ("released", "corrected"):
-            own = self.figures(f"{metric}[{which}]")
-            if len(own) == len(self.made) and own and (not found or _mean(own) > _mean(found)):
+        best, found = "released", dict[int, float]()
+        for which, own in self.models().items():
+            if not found or _mean(own) > _mean(found):
                 best, found = which, own
         return best, found
+
+    def models(self) -> dict[str, dict[int, float]]:
+        """Return of each model that all runs have its figure by seed."""
+        every = {which: self.figures(f"{self.metric}[{which}]") for which in ("released", "corrected")}
+        return {which: own for which, own in every.items() if own and len(own) == len(self.made)}
 
     def figures(self, name: str) -> dict[int, float]:
         """Return a column by seed, where it is not missing."""
@@ -92,8 +100,16 @@ class Trials:
         return next((_plain(value) for value in known if value is not None and not _missing(value)), None)
 
 
-def row_of(each: Calibrated, trials: Trials, promises: Promises, *, same_users: bool) -> Row:
-    """Return the row of a protocol that was calibrated; ``same_users``: whether all seeds have the same."""
+def tries_of(every: Iterable[Trials]) -> int:
+    """Return how many models there are, of which one looks at the best."""
+    return sum(len(trials.models()) for trials in every)
+
+
+def row_of(each: Calibrated, trials: Trials, promises: Promises, *, same_users: bool, tries: int = 1) -> Row:
+    """Return the row of a protocol that was calibrated.
+
+    ``same_users``: whether all seeds have the same; ``tries``: see ``tries_of``.
+    """
     own = each.job.candidate
     found: Row = {"protocol": own.name, "status": FITS if each.fits else FITS_NOT, "why": each.why}
     if each.fitted is None:
@@ -104,6 +120,7 @@ def row_of(each: Calibrated, trials: Trials, promises: Promises, *, same_users: 
         found |= _privacy(each, promises)
         found["run_users"] = trials.among if trials.made else None
         found |= _utility(trials)
+        found |= _gain(trials, same_users, tries)
         found |= _attack(trials, same_users)
         found |= {
             name: trials.first(name)
@@ -185,6 +202,50 @@ def _utility(trials: Trials) -> Row:
         "utility[constant]": _known(interval(list(trials.figures(f"{metric}[constant]").values()))[0]),
         "test_rows": trials.first("test_rows"), "note": note or "",
     }  # fmt: skip
+
+
+def _gain(trials: Trials, same_users: bool, tries: int) -> Row:
+    """Return how much more than guessing was learned, of the protocol's model and of that of true labels."""
+    metric, (_, by_seed) = trials.metric, trials.utilities()
+    constants, true = (trials.figures(f"{metric}[{which}]") for which in ("constant", "true"))
+    rows = _test_rows(trials, same_users)
+    found: Row = {
+        "gain": None, "gain_lower": None, "gain_lower[true]": None,
+        "rare_test_rows": round(rows.rare) if metric == "auc" else None,
+    }  # fmt: skip
+    both = [seed for seed in by_seed if seed in constants]
+    if both:
+        pairs = [by_seed[seed] for seed in both], [constants[seed] for seed in both]
+        own = beyond_guessing.of_protocol(metric, *pairs, rows, tries)
+        found |= {"gain": own.value, "gain_lower": own.lower}
+    both = [seed for seed in true if seed in constants]
+    if both:
+        pairs = [true[seed] for seed in both], [constants[seed] for seed in both]
+        found["gain_lower[true]"] = beyond_guessing.of_true_labels(metric, *pairs, rows).lower
+    ranked = list(trials.figures("auc[true]").values())
+    if (
+        metric == "accuracy" and ranked
+    ):  # a model may know which labels are likelier, and call none of them likely
+        own = beyond_guessing.of_true_labels("auc", ranked, [_COIN] * len(ranked), rows)
+        found["auc_gain_lower[true]"] = own.lower
+    return found
+
+
+_COIN = 0.5
+"""The area under the ROC curve of guessing."""
+
+
+def _test_rows(trials: Trials, same_users: bool) -> beyond_guessing.TestRows:
+    """Return the test rows of a run.
+
+    Of two classes always guessing the frequent one is right on its share of them; of more, the users' least share is
+    taken.
+    """
+    count = int(trials.first("test_rows") or 0)
+    shares = [float(share) for share in str(trials.first("class_shares") or "").split()]
+    right = trials.first("accuracy[constant]")
+    least = min(shares, default=0.0) if len(shares) > 2 or right is None else min(right, 1 - right)
+    return beyond_guessing.TestRows(count, count * least, same_users)
 
 
 def _attack(trials: Trials, same_users: bool) -> Row:

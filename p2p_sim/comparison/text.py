@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.comparison.recommendation import shown
+from p2p_sim.comparison.recommendation import features_tell, is_useful, shown
 from p2p_sim.comparison.table import DOMINATED, FITS, FRONT
+from p2p_sim.leakage.attacker_names import OPTIMAL
 from p2p_sim.report import figure_text, terminal
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ _OTHER_VIEWS = 5
 
 def as_text(found: Comparison) -> str:
     """Return a comparison as text."""
-    rows = found.table.astype(object).where(found.table.notna(), None).to_dict("records")
-    fit = [row for row in rows if row["status"] in _MARKS]
+    rows, fit = _rows(found), _fit(found)
     promises = found.question.promises
     lines = [f"{found.question.name}: {found.users:,} users; asked for: ε of {promises.text()}", ""]
     if fit:
@@ -64,7 +64,9 @@ def columns(found: Comparison) -> list[Column]:
     named = [each.view.key for each in found.question.promises.every]
     return [
         Column("protocol", "its name", lambda row: row["protocol"]),
-        Column("", "", lambda row: _MARKS[row["status"]]),
+        Column(
+            "", "* on the front, o no better than guessing", partial(mark, told=features_tell(_fit(found)))
+        ),
         Column("setting", "what was calibrated, and to what", setting),
         Column("utility", "on the test rows, with a 95 % interval", utility),
         *(
@@ -74,7 +76,9 @@ def columns(found: Comparison) -> list[Column]:
         Column(
             "ε most", "what the party learns who learns most by herself", partial(epsilon, key="worst party")
         ),
-        Column("attack", "how many labels more, in points, the best attacker guesses with messages", attack),
+        Column(
+            "attack", "labels the best attacker gets right beyond what she would without messages", attack
+        ),
         Column("bytes", "that a user sends and receives", lambda row: row.get("bytes[a user]")),
     ]
 
@@ -86,7 +90,7 @@ def details(found: Comparison) -> list[Column]:
     return [
         Column("protocol", "its name", lambda row: row["protocol"]),
         Column("who learns most", "the server or peer who learns most by herself", _most),
-        Column("attacker", "the best one", lambda row: row.get("attacker") or "-"),
+        Column("attacker", "the best one, and the basis of her figure", attacker),
         Column("baseline", "labels guessed right without messages", baseline),
         Column("messages", "that a user sends and receives", lambda row: row.get("messages[a user]")),
         Column("seconds", "simulated, over the network alone", lambda row: row.get("seconds[network]")),
@@ -95,6 +99,24 @@ def details(found: Comparison) -> list[Column]:
             for key in others
         ),
     ]
+
+
+def mark(row: Mapping[str, Any], told: bool) -> str:
+    """Return what stands beside a protocol; ``told``: whether true labels are better than guessing."""
+    if row.get("utility") is not None and not (told and is_useful(dict(row))):
+        return "o"
+    return _MARKS[row["status"]]
+
+
+def _fit(found: Comparison) -> list[dict[str, Any]]:
+    return [row for row in _rows(found) if row["status"] in _MARKS]
+
+
+def _rows(found: Comparison) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = (
+        found.table.astype(object).where(found.table.notna(), None).to_dict("records")
+    )
+    return rows
 
 
 def cells(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
@@ -108,12 +130,16 @@ def setting(row: Mapping[str, Any]) -> str:
 
 
 def attack(row: Mapping[str, Any]) -> str:
-    """Return the advantage of the best attacker in points, with the longer half of its interval."""
+    """Return the advantage of the best attacker in points, with its interval."""
     if row.get("advantage") is None:
         return "-"
     value, lower, upper = (100 * row[name] for name in ("advantage", "advantage_lower", "advantage_upper"))
-    half = min(100.0, max(value - lower, upper - value))
-    return f"{value:+.2f}" + (f" ± {half:.2f}" if half > 0 else "")
+    return f"{value:+.1f}" + (f" [{lower:.1f}, {upper:.1f}]" if upper > lower else "")
+
+
+def attacker(row: Mapping[str, Any]) -> str:
+    """Return the best attacker, and on what her figure stands."""
+    return f"{row['attacker']} ({row['attack_basis']})" if row.get("attacker") else "-"
 
 
 def baseline(row: Mapping[str, Any]) -> str:
@@ -195,23 +221,59 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the columns of the table mean, a sentence each."""
     row, promise = fit[0], found.question.promises.target
     tests = f"{row['test_rows']:,.0f} " if row.get("test_rows") else ""
-    which = "the same for all seeds" if "data" in found.question.people else "others for each seed"
-    coins = ", of the protocols' coins alone" if "data" in found.question.people else ""
-    said = [
+    if "data" in found.question.people:
+        which, covers = "the same for all seeds", ", which covers only the protocols' randomness"
+    else:
+        which, covers = "drawn anew for each seed", ""
+    told = features_tell([dict(each) for each in fit])
+    front = (
         "*: on the front: no other is at least as good in utility, proven ε of every promise and of who learns most, "
-        "bytes and seconds, and better in one",
+        "bytes and seconds, and better in one"
+    )
+    said = [
+        *([front] if any(mark(each, told) == _MARKS[FRONT] for each in fit) else []),
+        *_of_guessing(fit, told),
+        *_of_dominated(fit),
         f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, {which}: the mean over seeds ± "
-        f"a 95 % interval{coins}{_beside(row)}",
+        f"a 95 % interval{covers}{_beside(row)}",
         "ε: nats, exact unless marked; less is better for users.  ε most: of the server or peer who learns most by "
         "herself",
         f"ε = {promise.epsilon:g}: of 100 labels that are one of two, each as likely, who has the view guesses "
         f"{figure_text.right_of_100(promise.epsilon)} right at most, δ aside; without it, 50",
         *_of_attacks(fit, promise.view.key),
         "messages, bytes: of a user, sent and received.  seconds: simulated, links of 20 ms and 10 Mbit",
+        *_of_alike(fit),
     ]
     if any(each["status"] == FITS for each in fit):
         said.append("utility -: no model was trained on what it released, so it is not recommended")
     return said
+
+
+def _of_guessing(fit: Sequence[Mapping[str, Any]], told: bool) -> list[str]:
+    """Return what the mark of those means that only guess."""
+    if not any(mark(row, told) == "o" for row in fit):
+        return []
+    why = "" if told else ", as true labels are not either"
+    return [f"o: not shown to be better than guessing, as far as test rows and seeds can show (95 %){why}"]
+
+
+def _of_dominated(fit: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return which protocols are dominated, by whom."""
+    pairs = [f"{row['protocol']} by {row['dominated_by']}" for row in fit if row["status"] == DOMINATED]
+    return [f"dominated, so without *: {', '.join(pairs)}"] if pairs else []
+
+
+def _of_alike(fit: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return that two protocols are one, where a default makes them so."""
+    names = {str(row["protocol"]) for row in fit}
+    pair = {"randomized-response", "prior-response"}
+    return [_ALIKE] if pair <= names else []
+
+
+_ALIKE = (
+    "prior-response is randomized-response where its prior has all labels as likely, as here: compare gives it no "
+    "other"
+)
 
 
 def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
@@ -223,23 +285,33 @@ def _of_attacks(fit: Sequence[Mapping[str, Any]], view: str) -> list[str]:
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     weighted = attacked[0].get("attack_utility") == "weighted"
     explained = (
-        f"attack: {_OF_RARE if weighted else _OF_ALL}, the best attacker of {view} guesses with messages than the "
-        f"baseline does without: the mean over {seeds} {'seed' if most == 1 else 'seeds'} ± the longer half of a 95 % "
-        "interval, corrected for choosing the best"
+        f"attack: {_OF_RARE if weighted else _OF_ALL} by the best attacker of {view}, beyond what she would get right "
+        f"without messages: the mean over {seeds} {'seed' if most == 1 else 'seeds'}, and its 95 % interval, corrected "
+        "for choosing the best"
     )
     coins = [str(row["protocol"]) for row in attacked if row["advantage_of"] == "coins"]
     if coins:
-        explained += f"; of the protocols' coins alone, as its users' messages are mixed: {', '.join(coins)}"
+        explained += (
+            f"; it covers only the protocols' randomness, as users' messages are mixed: {', '.join(coins)}"
+        )
+    worse = [str(row["protocol"]) for row in attacked if row["advantage"] <= 0]
+    none = [f"no better with messages than without: the attack on {', '.join(worse)}"] if worse else []
+    optimal = [_OPTIMAL] if any(str(row["attacker"]) == OPTIMAL for row in attacked) else []
     shares = [float(row["attack_baseline"]) for row in attacked]
     least, most_right = (f"{100 * share:.2f}" for share in (min(shares), max(shares)))
     right = least if least == most_right else f"{least} to {most_right}"
     worth = f"a balanced accuracy of {right} %" if weighted else f"right for {right} % of labels"
     why = "" if least == most_right else f"; {_WHY_BASELINES}"
-    return [explained, f"baseline: the best guess without messages, {worth}{why}"]
+    return [explained, *none, *optimal, f"baseline: the best guess without messages, {worth}{why}"]
 
 
-_OF_ALL = "how many labels more, in points"
-_OF_RARE = "how much better, in points of balanced accuracy, as one class is rare"
+_OF_ALL = "labels got right, in points,"
+_OF_RARE = "points of balanced accuracy, as one class is rare,"
+
+_OPTIMAL = (
+    "optimal: the attacker who guesses by Bayes, from the messages and an estimate of P(label | features).  She is the "
+    "best one only where the estimate is right; where it is not she may do worse than the baseline"
+)
 
 _WHY_BASELINES = (
     "it differs where users meet in clusters, as everybody knows who is in which and may guess by their shares of "

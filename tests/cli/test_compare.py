@@ -17,8 +17,8 @@ from tests.comparison.conftest import hands
 __all__ = ["hands"]
 
 TWO = ("--protocols", "randomized-response,peer-to-peer")
-FEW = ("compare", "--users", 240, "--cluster-size", 60, "--features", 3, *TWO, "--seeds", 2)
-ASKED = (*FEW, "--target", "epsilon=1")
+FEW = ("compare", "--users", 240, "--cluster-size", 60, "--features", 3, *TWO, "--seeds", 3)
+ASKED = (*FEW, "--target", "epsilon=3")
 
 SLEEPING = '''
 import time
@@ -45,7 +45,7 @@ class Sleeping(Protocol):
 def test_it_recommends_and_goes_on_where_it_was(cli: Any, hands: Any) -> None:
     done = cli(*ASKED, "user<=2", "--out", "mine")
     assert done.status == 0
-    assert "asked for: ε of learner <= 1, with user <= 2, at δ = 1e-06" in done.out
+    assert "asked for: ε of learner <= 3, with user <= 2, at δ = 1e-06" in done.out
     assert "Take " in done.out
     assert done.out.endswith("Kept in mine\n")
     assert {"calibrations", "runs", "picture"} <= {place.name for place in Path("mine").iterdir()}
@@ -77,6 +77,7 @@ def test_what_there_was_no_time_for_is_named_and_made_later(cli: Any) -> None:
     first = cli(*ASKED, "--out", "mine", "--budget", "0.000001s")
     assert first.status == 1
     assert "there was no time for" in first.out
+    assert "with a larger --budget" in " ".join(first.out.split())
     assert cli("ls", "--json").json[0]["state"] == "incomplete"
     assert cli(*ASKED, "--out", "mine").status == 0
     assert cli("ls", "--json").json[0]["state"] == "complete"
@@ -97,7 +98,7 @@ def test_a_time_budget_is_kept_by_stopping_what_does_not_end(cli: Any, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (FEW, "--target is missing"),
+        (FEW, "--target is missing: say what a view may learn, such as p2p-sim compare --data FILE.csv"),
         ((*ASKED, "--budget", "soon"), "give a time such as 90s"),
         ((*ASKED, "user<2"), "give a view and what it may learn at most"),
         (("compare", "--target", "epsilon=1"), "there are no people"),

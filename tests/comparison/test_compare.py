@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas
 import pytest
 
@@ -130,6 +131,48 @@ def test_what_there_was_no_time_to_calibrate_is_made_when_it_goes_on(
     )  # nothing is made twice
     same = [name for name in whole.table if name != "seconds"]  # which measures computing
     pandas.testing.assert_frame_equal(compared("another", seeds=1).table[same], whole.table[same])
+
+
+@pytest.mark.parametrize("budget", ["10m", None])
+def test_what_was_left_out_is_made_in_the_time_that_others_left_over(
+    budget: str | None, compared: Compared, hands: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first there is no time for one protocol's calibration, and for one run of another."""
+    give, late = TimedWorkers.give, {"encrypted-shuffle": 1, "peer-to-peer": 1}
+
+    def at_last(self: TimedWorkers, index: int, text: str, group: str) -> bool:
+        for name in late:
+            calibrating = '"promises"' in text
+            if late[name] and name in text and calibrating == (name == "encrypted-shuffle"):
+                late[name] -= 1
+                return False
+        return give(self, index, text, group)
+
+    monkeypatch.setattr(TimedWorkers, "give", at_last)
+    found = compared(budget=budget).table.set_index("protocol")
+    made = {"front", "dominated"}
+    assert (found.loc["encrypted-shuffle", "status"] in made) == (budget is not None)
+    assert found.loc["peer-to-peer", "seeds"] == (1 if budget is None else 2)
+
+
+def test_labels_of_nothing_are_recommended_to_nobody(compared: Compared, tmp_path: Path) -> None:
+    """Labels without anything to do with the features: 4 of 6 such tables were said to be worth collecting."""
+    draw = np.random.default_rng(102)
+    table = pandas.DataFrame(draw.normal(size=(300, 4)), columns=list("abcd"))
+    table["town"] = draw.choice(["Oslo", "Rome"], 300)
+    table["y"] = np.where(draw.random(300) < 0.5, "yes", "no")
+    table.to_csv(tmp_path / "noise.csv", index=False)
+    how: dict[str, Any] = {"data": str(tmp_path / "noise.csv"), "label": "y", "positive": "yes"}
+    found = compared(
+        **how, cluster_column="town", protocols=["randomized-response", "prior-response"], seeds=3
+    )
+    advice, told = found.recommendation, str(found)
+    assert advice.protocol is None
+    assert advice.reasons[0].startswith("the features tell nothing of the label that 60 test rows can show")
+    assert "o: not shown to be better than guessing" in told
+    assert not re.search(r"-response +\*", told)
+    assert "prior-response is randomized-response where its prior" in told
+    assert any(each.startswith("column 'town' says who meets whom, so no model") for each in advice.doubts)
 
 
 def test_what_was_calibrated_for_other_data_is_not_taken_up(compared: Compared, tmp_path: Path) -> None:
@@ -303,7 +346,8 @@ def test_a_place_of_something_else_is_left_as_it_is(
 
 
 def test_it_shows_itself_and_writes_what_is_documented(compared: Compared, tmp_path: Path) -> None:
-    found = compared(picture=True, protocols=["randomized-response", "peer-to-peer"])
+    how: dict[str, Any] = {"target": "epsilon=3", "seeds": 3}
+    found = compared(picture=True, protocols=["randomized-response", "peer-to-peer"], **how)
     page = (tmp_path / "a" / comparison_files.REPORT).read_text()
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -386,12 +430,12 @@ def test_what_memory_cannot_hold_fails_alone(compared: Compared, monkeypatch: py
 
 def test_protocols_left_out_for_one_reason_share_a_line(compared: Compared) -> None:
     names = ["randomized-response", "binned-response", "unbiased-response"]
-    told = str(compared(protocols=names, seeds=1))
+    told = str(compared(protocols=names, target="epsilon=3", seeds=3))
     line = (
         "binned-response, unbiased-response: does not apply: made for numbers, and label 'y' is two classes"
     )
     assert line in told.splitlines()
-    assert "Take randomized-response with epsilon = 1 (in full 1.00000" in told
+    assert "Take randomized-response with epsilon = 3 (in full 3.00000" in told
 
 
 def test_numbers_are_attacked_and_numbers_taken_as_classes_are_doubted(
