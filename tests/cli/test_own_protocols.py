@@ -159,7 +159,7 @@ def test_a_program_that_was_changed_is_told_of(ward, tmp_path, monkeypatch):
         if "flip: float" in changed:
             assert (done.status, "by other code than the run's: code" in done.err) == (0, True), done.err
         else:
-            refused(done, "--protocol ward:Ward", "flip=0.2", "another version")
+            refused(done, "--protocol ward:Ward", "there is no flip (= 0.2", "another version")
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import InputError, Population
+from p2p_sim import InputError, Population, catalogue
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.rundir import parquet_columns, population_file, run_directory
+from p2p_sim.rundir import parquet_columns, population_file
 from p2p_sim.rundir.population_file import near
 from p2p_sim.trace.recompute import history
 from protocols import PeerToPeer, RandomizedResponse
@@ -124,7 +124,7 @@ def test_where_anybody_may_have_written_everybody_is_read(tmp_path: Path, monkey
         InputError, match=r"Astray is not a shipped protocol: in Python, .*; p2p_sim.load\('.*run'\)"
     ):
         history(tmp_path / "run", 22)
-    monkeypatch.setattr(run_directory, "_program", lambda *_: Astray())
+    monkeypatch.setattr(catalogue, "of_run", lambda *_: Astray)
     _, some, life = history(tmp_path / "run", 22)
     assert some.users == life.world == USERS
     assert life.received["word"]["sender"].tolist() == [21]
