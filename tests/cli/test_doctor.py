@@ -38,7 +38,8 @@ def test_a_good_installation_has_no_problem(cli, monkeypatch):  # noqa: F811
     text = cli("doctor")
     assert text.out.endswith("no problem\n")
     assert found["p2p-sim"][1] == f"{metadata.version('p2p-sim')}, from {Path(p2p_sim.__file__).parent}"
-    assert max(map(len, text.out.splitlines())) <= terminal.WIDTH
+    here = str(Path.cwd())  # paths are never cut, and this one may be long
+    assert max(len(line) for line in text.out.splitlines() if here not in line) <= terminal.WIDTH
 
 
 def test_packages_that_are_missing_or_too_old_are_named(cli, monkeypatch):  # noqa: F811

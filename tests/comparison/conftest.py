@@ -13,7 +13,10 @@ from p2p_sim.comparison import calibrations
 from p2p_sim.comparison.calibration_worker import Calibrator
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.sweep import sweeping
+from tests.render.web.conftest import chromium
 from tests.sweep.here import Here
+
+__all__ = ["chromium"]
 
 PEOPLE = {"users": 240, "cluster_size": 60, "features": 3}
 FEW = ["peer-to-peer", "randomized-response", "encrypted-shuffle", "laplace-label-proportions"]

@@ -26,9 +26,6 @@ from p2p_sim.sweep.memory import Need
 from p2p_sim.sweep.table import FAILED
 from p2p_sim.sweep.time_budget import TimedWorkers
 from tests.comparison.conftest import FEW, PEOPLE
-from tests.render.web.conftest import chromium
-
-__all__ = ["chromium"]
 
 Compared = Callable[..., Comparison]
 
