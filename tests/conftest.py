@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +22,18 @@ if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background, and so would what tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def own_modules_are_forgotten() -> Iterator[None]:
+    """What a test imported from a temporary folder, and the way there, is not found by the tests that follow."""
+    modules, finders = set(sys.modules), sys.meta_path[:]
+    yield
+    sys.meta_path[:] = [each for each in sys.meta_path if each in finders or type(each).__name__ != "Own"]
+    for name in set(sys.modules) - modules:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and str(file).startswith(tempfile.gettempdir()):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

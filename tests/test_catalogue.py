@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 import warnings
 
@@ -39,7 +38,6 @@ BROKEN = "raise RuntimeError('not today')"
 def install(tmp_path, monkeypatch):
     """Install packages as pip leaves them: ``install(name, source, entry points)``; all gone after the test."""
     monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
 
     def package(module: str, source: str, *points: str) -> None:
         (tmp_path / f"{module}.py").write_text(textwrap.dedent(source))
@@ -51,9 +49,6 @@ def install(tmp_path, monkeypatch):
     catalogue._installed.cache_clear()
     yield package
     catalogue._installed.cache_clear()
-    for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
-            del sys.modules[name]
 
 
 def known() -> tuple[list[str], list[str]]:

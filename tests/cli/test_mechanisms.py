@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 
 import pytest
 
@@ -45,17 +44,13 @@ class Told(Protocol):
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """Write a module of the current folder: ``own(name, source)``."""
-    names: list[str] = []
 
     def written(name: str, source: str) -> None:
         (tmp_path / f"{name}.py").write_text(source)
-        names.append(name)
         importlib.invalidate_caches()
 
     monkeypatch.syspath_prepend(tmp_path)
-    yield written
-    for name in names:
-        sys.modules.pop(name, None)
+    return written
 
 
 def test_all_shipped_protocols_are_described(cli):

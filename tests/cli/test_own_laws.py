@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -145,8 +144,7 @@ def sorted_labels(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     importlib.invalidate_caches()
-    yield importlib.import_module("sorting").Sorted
-    del sys.modules["sorting"]
+    return importlib.import_module("sorting").Sorted
 
 
 def test_profiles_and_calibration_use_it(sorted_labels):

@@ -6,7 +6,6 @@ import math
 import re
 import runpy
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -68,7 +67,6 @@ def test_commands_work_as_written(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "my_protocol", raising=False)  # of another test
     assert cli.main(shlex.split(command)[1:]) == 0
     assert capsys.readouterr().out
 
