@@ -81,8 +81,8 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
 def _of_use(experiment: Experiment, options: argparse.Namespace) -> argparse.Namespace:
     """Return the options without those that the script refuses, and say so: other scripts may have a use for them."""
     mine = argparse.Namespace(**vars(options))
-    for name in ("seeds", "address"):
-        asked = {"seeds": None, "address": None} | {name: getattr(options, name)}
+    for name in ("seeds", "workers", "address"):
+        asked = dict.fromkeys(("seeds", "workers", "address")) | {name: getattr(options, name)}
         if refused := experiment.refused(**asked):
             print(f"experiments: {refused.partition(';')[0]}: run without it", file=sys.stderr)
             setattr(mine, name, None)
@@ -111,9 +111,10 @@ def _read(name: str, options: argparse.Namespace) -> dict[str, Any] | None:
 def _command(name: str, options: argparse.Namespace) -> list[str]:
     words = [sys.executable, "-m", f"experiments.{name}", "--out", str(options.out.absolute())]
     words += [word for word, given in (("--quick", options.quick), ("--fresh", options.fresh)) if given]
-    if options.seeds is not None:
-        words += ["--seeds", str(options.seeds)]
-    return words + (["--address", options.address] if options.address else [])
+    for option in ("seeds", "workers", "address"):
+        value = getattr(options, option)
+        words += [] if value is None else [f"--{option}", str(value)]
+    return words
 
 
 def _parser() -> argparse.ArgumentParser:

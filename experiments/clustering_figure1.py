@@ -33,7 +33,7 @@ from experiments import _clustering_images as learning
 from experiments import _plots
 from experiments._common import OWN, Claim, Experiment, Options, Outcome, Verdict, main
 from experiments._expected import Held
-from experiments._rows import Case, Kept, Row, standard_error
+from experiments._rows import Case, Row, content, standard_error
 from p2p_sim import privacy
 from protocols.cluster_response import PHI
 
@@ -86,9 +86,9 @@ def run(options: Options) -> Outcome:
     """Compute what is not kept from an earlier run, and hold the paper to it."""
     size = QUICK if options.quick else FULL
     trials = options.seeds or size.trials
-    kept = Kept(options.out / "clustering_figure1.csv", "trials")
+    kept = options.kept("clustering_figure1", "trials")
     rows = _means(kept.take(list(over_epsilon(size, trials))))
-    counted = _means(Kept(options.out / "clustering_figure1_clusters.csv", "trials").take(
+    counted = _means(options.kept("clustering_figure1_clusters", "trials").take(
         list(over_clusters(size, trials))
     ))  # fmt: skip
     claims = [claim for name in size.data for claim in _of_data(name, rows)]
@@ -121,7 +121,7 @@ def over_clusters(size: Size, trials: int) -> Iterator[Case]:
 
 def _case(size: Size, name: str, mechanism: str, account: str, epsilon: float, count: int, seed: int) -> Case:
     settings = {
-        "data": name, "rows": size.rows, "components": size.components, "starts": size.starts,
+        "data": name, "content": content(name, multiclass=True), "rows": size.rows, "components": size.components, "starts": size.starts,
         "mechanism": mechanism, "account": account, "epsilon": epsilon, "clusters": count, "seed": seed,
     }  # fmt: skip
     return settings, functools.partial(_trial, size, settings)
