@@ -121,8 +121,9 @@ def over_clusters(size: Size, trials: int) -> Iterator[Case]:
 
 def _case(size: Size, name: str, mechanism: str, account: str, epsilon: float, count: int, seed: int) -> Case:
     settings = {
-        "data": name, "content": content(name, multiclass=True), "rows": size.rows, "components": size.components, "starts": size.starts,
-        "mechanism": mechanism, "account": account, "epsilon": epsilon, "clusters": count, "seed": seed,
+        "data": name, "content": content(name, multiclass=True), "rows": size.rows, "components": size.components,
+        "starts": size.starts, "mechanism": mechanism, "account": account, "epsilon": epsilon, "clusters": count,
+        "seed": seed,
     }  # fmt: skip
     return settings, functools.partial(_trial, size, settings)
 

@@ -190,14 +190,16 @@ def test_an_option_of_no_use_is_left_out_and_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["--only", "first", "--seeds", "3", "--address", "a:1", "--out", str(tmp_path / "out")]
+    seconds = replace(SCRIPTS["first"][0], in_one="it takes seconds")
+    monkeypatch.setattr(command, "experiments", lambda: {"first": (seconds, "")})
     assert command.main(words, published) == 0
     assert (
-        "experiments: --address a:1: first makes no runs on a cluster: run without it"
+        "experiments: --address a:1: first is computed in one process, as it takes seconds: run without it"
         in capsys.readouterr().err
     )
     assert "--seeds" in calls[0]
     assert "--address" not in calls[0]
-    useful = replace(SCRIPTS["first"][0], seeded=False, on_a_cluster=True)
+    useful = replace(SCRIPTS["first"][0], seeded=False)
     monkeypatch.setattr(command, "experiments", lambda: {"first": (useful, "")})
     assert command.main([*words, "--fresh"], published) == 0
     assert "--seeds 3: first has no number of seeds to choose: run without it" in capsys.readouterr().err
