@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, published: Published | None = N
 
 def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, published: Published) -> list[str]:
     """Run experiments that are not there yet, and publish what they found; return what failed, and how."""
-    failed, start = [], time.monotonic()
+    failed, took, start = [], dict[str, float](), time.monotonic()
     for number, experiment in enumerate(chosen, 1):
         name = experiment.name
         about = f"[{time.monotonic() - start:5.0f} s] {number}/{len(chosen)} {name}"
@@ -73,6 +73,10 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
             print(f"{about}: was there already", file=sys.stderr, flush=True)
         if found is not None and not found["skipped"] and found["seeds"] is None:
             published.take(name, found, options.out)
+            took[name] = found["processor_seconds"]
+    whole = options.all and options.fresh and options.address is None and len(took) == len(chosen)
+    if whole and options.quick:  # nothing was there, and all of it was computed on this machine
+        published.took(took)
     if chosen:
         print(f"[{time.monotonic() - start:5.0f} s] {len(chosen) - len(failed)} done", file=sys.stderr)
     return failed

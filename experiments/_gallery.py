@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _made_by
-from experiments._common import OWN, VERDICTS, Experiment
+from experiments._common import OWN, VERDICTS, Experiment, write_csv
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
 KEPT = ("name", "quick", "seconds", "processor_seconds", "drifted", "claims", "plots", "code")
 """What is published of an outcome."""
+QUICK = "quick_seconds.csv"
 _MARK = "\nEXPERIMENT = "
 
 HEAD = """# Gallery: the papers' figures and tables, run again
@@ -77,6 +78,11 @@ class Published:
             self.results / f"{name}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
         )
         return True
+
+    def took(self, seconds: Mapping[str, float]) -> None:
+        """Keep how many seconds of all processors each quick run took, when all were made again."""
+        rows = [{"name": name, "processor_seconds": each} for name, each in sorted(seconds.items())]
+        write_csv(self.results / QUICK, rows)
 
     def of_other_code(self) -> Iterator[str]:
         """Say of which experiments the rows were found by other code, or other packages, than those here."""

@@ -94,7 +94,9 @@ def test_ctrl_c_keeps_what_is_there_and_ends_the_workers(
 def test_a_ray_cluster_finds_the_same(tmp_path: Path) -> None:
     import ray
 
-    (tmp_path / "dies-7").write_text("1")  # of an actor that has answered before: one that has not ends the command
+    (tmp_path / "dies-7").write_text(
+        "1"
+    )  # of an actor that has answered before: one that has not ends the command
     there = Processors(1, ray.get_runtime_context().gcs_address)
     found = Kept(tmp_path / "table.csv", processors=there).take(cases(8, tmp_path))
     assert found == Kept().take(cases(8))
