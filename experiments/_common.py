@@ -101,7 +101,7 @@ class Experiment:
     source: str
     """Paper and figure, or "this project"."""
     takes: str
-    """Time of a full run on two cores, measured: "4 minutes"."""
+    """Time of a full run by one process on two cores, measured: "4 minutes"."""
     run: Callable[[Options], Outcome]
     needs: tuple[str, ...] = ()
     """Packages and data sets: "torch", "mnist".  Where one is absent the experiment is skipped, with the reason."""

@@ -25,7 +25,8 @@ HEAD = """# Gallery: the papers' figures and tables, run again
 Each row of the table below is a statement, with a verdict that a script decides from its own numbers. It is a paper's,
 unless its place begins with "this project": those are our own, and counted apart.
 `python -m experiments --all` runs all scripts again. If it is stopped, the same command resumes. `--only NAME` runs one
-script, and `--quick` runs a small version of each. `python -m experiments --gallery` writes this page from
+script, and `--quick` runs a small version of each. `--workers N` and `--address HOST:PORT` say
+[who computes](experiments.md#over-cores-and-over-a-cluster). `python -m experiments --gallery` writes this page from
 `experiments/results/` and runs nothing.
 
 - *reproduced*: our numbers agree with the statement, within their errors.
@@ -34,8 +35,8 @@ script, and `--quick` runs a small version of each. `python -m experiments --gal
 - *not comparable*: our numbers cannot decide. The paper's data or model is not available and the trend does not show on
   what stands in, something else is measured, or the numbers are too uncertain to tell.
 
-Each section gives the reason. It also gives two times: that of a full run on two idle cores, and that of the run shown,
-which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with; verdicts may
+Each section gives the reason. It also gives two times: that of a full run by one process on two idle cores, and that of
+the run shown, which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with; verdicts may
 be decided again from its rows by later code. `python -m experiments --gallery` says which results were found by other
 code than there is now.
 """
