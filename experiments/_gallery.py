@@ -36,9 +36,9 @@ script, and `--quick` runs a small version of each. `--workers N` and `--address
   what stands in, something else is measured, or the numbers are too uncertain to tell.
 
 Each section gives the reason. It also gives two times: that of a full run by one process on two idle cores, and that of
-the run shown, which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with; verdicts may
-be decided again from its rows by later code. `python -m experiments --gallery` says which results were found by other
-code than there is now.
+the run shown, which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with;
+verdicts may be decided again from its rows by later code. `python -m experiments --gallery` says which results were
+found by other code than there is now.
 """
 
 

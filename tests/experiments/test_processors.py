@@ -81,7 +81,11 @@ def test_ctrl_c_keeps_what_is_there_and_ends_the_workers(
         if "] 2 of 6" in what:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocess, "Popen", lambda *a, **b: begun.append(start(*a, **b)) or begun[-1])
+    def popen(*words: Any, **how: Any) -> Any:
+        begun.append(start(*words, **how))
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
     monkeypatch.setattr(_rows, "_tell", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Kept(tmp_path / "table.csv", processors=TWO).take(cases(6, tmp_path))
