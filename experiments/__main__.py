@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, published: Published | None = N
 
 def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, published: Published) -> list[str]:
     """Run experiments that are not there yet, and publish what they found; return what failed, and how."""
-    failed, start = [], time.monotonic()
+    failed, took, start = [], dict[str, float](), time.monotonic()
     for number, experiment in enumerate(chosen, 1):
         name = experiment.name
         about = f"[{time.monotonic() - start:5.0f} s] {number}/{len(chosen)} {name}"
@@ -73,6 +73,10 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
             print(f"{about}: was there already", file=sys.stderr, flush=True)
         if found is not None and not found["skipped"] and found["seeds"] is None:
             published.take(name, found, options.out)
+            took[name] = found["processor_seconds"]
+    whole = options.all and options.fresh and options.address is None and len(took) == len(chosen)
+    if whole and options.quick:  # nothing was there, and all of it was computed on this machine
+        published.took(took)
     if chosen:
         print(f"[{time.monotonic() - start:5.0f} s] {len(chosen) - len(failed)} done", file=sys.stderr)
     return failed
@@ -81,8 +85,8 @@ def _run_all(chosen: Sequence[Experiment], options: argparse.Namespace, publishe
 def _of_use(experiment: Experiment, options: argparse.Namespace) -> argparse.Namespace:
     """Return the options without those that the script refuses, and say so: other scripts may have a use for them."""
     mine = argparse.Namespace(**vars(options))
-    for name in ("seeds", "address"):
-        asked = {"seeds": None, "address": None} | {name: getattr(options, name)}
+    for name in ("seeds", "workers", "address"):
+        asked = dict.fromkeys(("seeds", "workers", "address")) | {name: getattr(options, name)}
         if refused := experiment.refused(**asked):
             print(f"experiments: {refused.partition(';')[0]}: run without it", file=sys.stderr)
             setattr(mine, name, None)
@@ -111,9 +115,10 @@ def _read(name: str, options: argparse.Namespace) -> dict[str, Any] | None:
 def _command(name: str, options: argparse.Namespace) -> list[str]:
     words = [sys.executable, "-m", f"experiments.{name}", "--out", str(options.out.absolute())]
     words += [word for word, given in (("--quick", options.quick), ("--fresh", options.fresh)) if given]
-    if options.seeds is not None:
-        words += ["--seeds", str(options.seeds)]
-    return words + (["--address", options.address] if options.address else [])
+    for option in ("seeds", "workers", "address"):
+        value = getattr(options, option)
+        words += [] if value is None else [f"--{option}", str(value)]
+    return words
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib
 import io
 import json
 import os
@@ -22,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from experiments import _expected, _made_by, _needs, _plots
 from experiments._expected import Held
+from experiments._processors import HERE, Processors
+from experiments._rows import CasesFailedError, Kept
 from p2p_sim.core.errors import InputError, RunLostError
 from p2p_sim.report import output_files
 
@@ -67,12 +70,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class Options:
-    """What a run was asked for; ``seeds`` None: the script's own number; ``address`` of Ray, None: this process."""
+    """What a run was asked for; ``seeds`` None: the script's own number; ``processors``: what computes its cases."""
 
     quick: bool
     seeds: int | None
-    address: str | None
     out: Path
+    processors: Processors = HERE
+
+    def kept(self, table: str, what: str = "rows") -> Kept:
+        """Return the rows of a table that are kept, and computed by these processors; ``what``: plural of a case."""
+        return Kept(self.out / f"{table}.csv", what, self.processors)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class Experiment:
     source: str
     """Paper and figure, or "this project"."""
     takes: str
-    """Time of a full run on two cores, measured: "4 minutes"."""
+    """Time of a full run by one process on two cores, measured: "4 minutes"."""
     run: Callable[[Options], Outcome]
     needs: tuple[str, ...] = ()
     """Packages and data sets: "torch", "mnist".  Where one is absent the experiment is skipped, with the reason."""
@@ -106,13 +113,14 @@ class Experiment:
     """The same of other tables, by part, held to ``expected/NAME_part.csv``."""
     seeded: bool = True
     """Whether --seeds changes what is computed; where it does not, it is refused."""
-    on_a_cluster: bool = False
-    """Whether runs can be made on a Ray cluster; where they cannot, --address is refused."""
+    in_one: str = ""
+    """Why it is computed in one process, such as "it takes seconds"; then --workers and --address are refused."""
 
-    def refused(self, seeds: int | None, address: str | None) -> str:
+    def refused(self, seeds: int | None, workers: int | None, address: str | None) -> str:
         """Say which of these options the script has no use for; "" where it has for all that are given."""
-        if address is not None and not self.on_a_cluster:
-            return f"--address {address}: {self.name} makes no runs on a cluster; leave --address out"
+        for name, given in (("workers", workers), ("address", address)):
+            if given is not None and self.in_one:
+                return f"--{name} {given}: {self.name} is computed in one process, as {self.in_one}; leave --{name} out"
         if seeds is not None and not self.seeded:
             return f"--seeds {seeds}: {self.name} has no number of seeds to choose; leave --seeds out"
         return ""
@@ -124,13 +132,10 @@ class Experiment:
 
 def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
     """Run an experiment as its command does and return the exit code: 0, also if skipped, DRIFTED or UNUSABLE."""
+    experiment = _importable(experiment)
     parser = _parser(experiment)
     given = parser.parse_args(arguments)
-    if given.seeds is not None and given.seeds < 1:
-        parser.error(f"--seeds {given.seeds}: needs at least 1")
-    if refused := experiment.refused(given.seeds, given.address):
-        parser.error(refused)
-    options = Options(given.quick, given.seeds, given.address, given.out)
+    options = _options(parser, experiment, given)
     place = options.out / f"{experiment.name}.json"
     check(parser, place, options.out / f"{experiment.name}.csv")
     if given.fresh:
@@ -138,7 +143,7 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
             kept.unlink()
     try:
         return _run(experiment, options, place)
-    except (InputError, RunLostError) as error:
+    except (InputError, RunLostError, CasesFailedError) as error:
         print(f"{experiment.name}: {error}", file=sys.stderr)
         return UNUSABLE
     except KeyboardInterrupt:
@@ -146,6 +151,31 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
             f"{experiment.name}: ended; the same command goes on with the rows it has kept", file=sys.stderr
         )
         return INTERRUPTED
+
+
+def _importable(experiment: Experiment) -> Experiment:
+    """Return a script's experiment as others import it: a worker does not find the functions of ``__main__``."""
+    if experiment.run.__module__ != "__main__":
+        return experiment
+    found: Experiment = importlib.import_module(f"experiments.{experiment.name}").EXPERIMENT
+    return found
+
+
+def _options(parser: ArgumentParser, experiment: Experiment, given: argparse.Namespace) -> Options:
+    """Return what was asked for; ends the program for what is of no use."""
+    for name in ("seeds", "workers"):
+        value = getattr(given, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name} {value}: needs at least 1")
+    if refused := experiment.refused(given.seeds, given.workers, given.address):
+        parser.error(refused)
+    try:
+        processors = (
+            HERE if experiment.in_one else Processors.asked(given.workers, given.address, quick=given.quick)
+        )
+    except InputError as error:
+        parser.error(str(error))
+    return Options(given.quick, given.seeds, given.out, processors)
 
 
 def _run(experiment: Experiment, options: Options, place: Path) -> int:
@@ -238,8 +268,14 @@ def add_options(parser: ArgumentParser) -> None:
         help="runs of each setting; default: the script's own number; refused where it changes nothing",
     )
     parser.add_argument(
+        "--workers",
+        type=int,
+        help="processes that compute at the same time; default: one for each processor; with --quick this one alone",
+    )
+    parser.add_argument(
         "--address",
-        help="of a running Ray cluster, host:port; default: in this process; refused by scripts without runs there",
+        help="host:port of a Ray cluster, whose processors compute instead; default: RAY_ADDRESS, unless --quick or "
+        "--workers is given",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of results; default: results"

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _made_by
-from experiments._common import OWN, VERDICTS, Experiment
+from experiments._common import OWN, VERDICTS, Experiment, write_csv
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
 KEPT = ("name", "quick", "seconds", "processor_seconds", "drifted", "claims", "plots", "code")
 """What is published of an outcome."""
+QUICK = "quick_seconds.csv"
 _MARK = "\nEXPERIMENT = "
 
 HEAD = """# Gallery: the papers' figures and tables, run again
@@ -24,7 +25,8 @@ HEAD = """# Gallery: the papers' figures and tables, run again
 Each row of the table below is a statement, with a verdict that a script decides from its own numbers. It is a paper's,
 unless its place begins with "this project": those are our own, and counted apart.
 `python -m experiments --all` runs all scripts again. If it is stopped, the same command resumes. `--only NAME` runs one
-script, and `--quick` runs a small version of each. `python -m experiments --gallery` writes this page from
+script, and `--quick` runs a small version of each. `--workers N` and `--address HOST:PORT` say
+[who computes](experiments.md#over-cores-and-over-a-cluster). `python -m experiments --gallery` writes this page from
 `experiments/results/` and runs nothing.
 
 - *reproduced*: our numbers agree with the statement, within their errors.
@@ -33,10 +35,10 @@ script, and `--quick` runs a small version of each. `python -m experiments --gal
 - *not comparable*: our numbers cannot decide. The paper's data or model is not available and the trend does not show on
   what stands in, something else is measured, or the numbers are too uncertain to tell.
 
-Each section gives the reason. It also gives two times: that of a full run on two idle cores, and that of the run shown,
-which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with; verdicts may
-be decided again from its rows by later code. `python -m experiments --gallery` says which results were found by other
-code than there is now.
+Each section gives the reason. It also gives two times: that of a full run by one process on two idle cores, and that of
+the run shown, which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with;
+verdicts may be decided again from its rows by later code. `python -m experiments --gallery` says which results were
+found by other code than there is now.
 """
 
 
@@ -77,6 +79,11 @@ class Published:
             self.results / f"{name}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
         )
         return True
+
+    def took(self, seconds: Mapping[str, float]) -> None:
+        """Keep how many seconds of all processors each quick run took, when all were made again."""
+        rows = [{"name": name, "processor_seconds": each} for name, each in sorted(seconds.items())]
+        write_csv(self.results / QUICK, rows)
 
     def of_other_code(self) -> Iterator[str]:
         """Say of which experiments the rows were found by other code, or other packages, than those here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from experiments import _common
 from experiments._common import Experiment, Options, Outcome
-from experiments._rows import Kept, content
+from experiments._rows import Case, Kept, content
 from p2p_sim.core import random_words
 from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import estimated_loss, instance_loss
@@ -86,30 +86,36 @@ def people(options: Options, originals: Path | None) -> list[People]:
     Shares of labels among neighbours are kept in ``options.out`` for all experiments that need them, and dropped by
     ``pitfalls_figure1 --fresh``.  Raises InputError for a folder without any of the originals.
     """
-    kept = Kept(options.out / "pitfalls_figure1_neighbours.csv", "data sets")
+    kept = options.kept("pitfalls_figure1_neighbours", "data sets")
     if originals is not None:
-        return list(_originals(kept, originals))
-    return [_stand_in(kept, each) for each in (QUICK if options.quick else STAND_INS)]
+        return _originals(kept, originals)
+    sets = QUICK if options.quick else STAND_INS
+    cases: list[Case] = [
+        (
+            {"data": each.name, "content": content(each.name), "k": each.k, "rows": each.rows},
+            partial(_of_stand_in, each.name, each.k, each.rows),
+        )
+        for each in sets
+    ]
+    return [_stand_in(each, rows) for each, rows in zip(sets, kept.each(cases), strict=True)]
 
 
-def _stand_in(kept: Kept, case: StandIn) -> People:
-    settings = {"data": case.name, "content": content(case.name), "k": case.k, "rows": case.rows}
-
-    def compute() -> list[dict[str, Any]]:
-        data = datasets.load(case.name)
-        training = np.arange(len(data.y)) if data.test is None else np.flatnonzero(~data.test)
-        if case.rows is not None:
-            training = np.sort(
-                training[random_words.order(random_words.words(0, _ROWS, 0, len(training)))][: case.rows]
-            )
-        return _shares(case.name, data.x[training], data.y[training], case.k)
-
-    rows = kept.get(settings, compute)
-    about = f"a stand-in for {case.instead_of}" if case.instead_of else "data of another kind"
-    return People(case.name, about, _losses(rows, case.k))
+def _stand_in(of: StandIn, rows: Sequence[Mapping[str, Any]]) -> People:
+    about = f"a stand-in for {of.instead_of}" if of.instead_of else "data of another kind"
+    return People(of.name, about, _losses(rows, of.k))
 
 
-def _originals(kept: Kept, folder: Path) -> Iterator[People]:
+def _of_stand_in(name: str, k: int, count: int | None) -> list[dict[str, Any]]:
+    data = datasets.load(name)
+    training = np.arange(len(data.y)) if data.test is None else np.flatnonzero(~data.test)
+    if count is not None:
+        training = np.sort(
+            training[random_words.order(random_words.words(0, _ROWS, 0, len(training)))][:count]
+        )
+    return _shares(name, data.x[training], data.y[training], k)
+
+
+def _originals(kept: Kept, folder: Path) -> list[People]:
     if not folder.is_dir():
         raise InputError(
             f"--originals {str(folder)!r}: is no folder; give one that holds {', '.join(PRIORS)}"
@@ -120,15 +126,22 @@ def _originals(kept: Kept, folder: Path) -> Iterator[People]:
             f"--originals {str(folder)!r}: none of its files begins with {', '.join(PRIORS)}: put the papers' data "
             "there, in svmlight format, plain or packed by gzip, bzip2 or xz"
         )
-    for name, file in files.items():
-        if file is not None:
-            about = {"data": name, "bytes": file.stat().st_size, "k": ORIGINAL_K, "rows": ORIGINAL_ROWS}
-            rows = kept.get(about, partial(_of_original, name, file))
-            yield People(
-                name,
-                f"the original, {rows[0]['rows']:,} of {rows[0]['total']:,} rows",
-                _losses(rows, rows[0]["k"]),
-            )
+    there = {name: file.absolute() for name, file in files.items() if file is not None}
+    cases: list[Case] = [
+        (
+            {"data": name, "bytes": file.stat().st_size, "k": ORIGINAL_K, "rows": ORIGINAL_ROWS},
+            partial(_of_original, name, file),
+        )
+        for name, file in there.items()
+    ]
+    return [
+        People(
+            name,
+            f"the original, {rows[0]['rows']:,} of {rows[0]['total']:,} rows",
+            _losses(rows, rows[0]["k"]),
+        )
+        for name, rows in zip(there, kept.each(cases), strict=True)
+    ]
 
 
 def _file(folder: Path, name: str) -> Path | None:

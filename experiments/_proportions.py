@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import p2p_sim
-from experiments._rows import Kept
+from experiments._rows import Case, content
 from p2p_sim import Population
 from p2p_sim.core import random_words
 from p2p_sim.core.protocol import Protocol
@@ -210,23 +210,19 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def rows_of(
-    kept: Kept, releases: Sequence[Release], data: str, users: int, tests: int, seeds: int
-) -> list[dict[str, Any]]:
-    """Return the rows of all releases and seeds, kept as they are found."""
-    return kept.take(
-        [
-            (
-                {
-                    "data": data, "users": users, "tests": tests, "mechanism": release.mechanism,
-                    "parameter": release.parameter, "crowd": release.crowd, "seed": seed,
-                },
-                partial(_rows, release, data, users, tests, seed),
-            )
-            for release in releases
-            for seed in range(seeds)
-        ]
-    )  # fmt: skip
+def cases(releases: Sequence[Release], data: str, users: int, tests: int, seeds: int) -> list[Case]:
+    """Return the runs of all releases and seeds as settings and what makes them."""
+    return [
+        (
+            {
+                "data": data, "content": content(data), "users": users, "tests": tests,
+                "mechanism": release.mechanism, "parameter": release.parameter, "crowd": release.crowd, "seed": seed,
+            },
+            partial(_rows, release, data, users, tests, seed),
+        )
+        for release in releases
+        for seed in range(seeds)
+    ]  # fmt: skip
 
 
 def _rows(release: Release, data: str, users: int, tests: int, seed: int) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ import hashlib
 import json
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict
@@ -14,15 +15,18 @@ from typing import Any, TypedDict
 import numpy as np
 
 from experiments import _made_by
+from experiments._processors import HERE, Compute, Processors, Row, told
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.report import output_files
 
-Row = dict[str, Any]
-Case = tuple[Mapping[str, Any], Callable[[], Sequence[Row]]]
-"""Settings, as JSON values, and what computes their rows; equal settings and equal code give equal rows."""
+Case = tuple[Mapping[str, Any], Compute]
+"""Settings, as JSON values, and what computes their rows; equal settings and equal code give equal rows.
+
+For workers it is a function at the top level of a module, or a ``partial`` of one, with arguments that pickle takes.
+"""
 
 
 class Found(TypedDict):
@@ -35,16 +39,33 @@ class Found(TypedDict):
 SUFFIX = ".rows.json"
 
 
+class CasesFailedError(RuntimeError):
+    """Some cases of ``count`` could not be computed; the others were, and are kept where ``kept``."""
+
+    def __init__(self, failed: Sequence[str], count: int, what: str, *, kept: bool):
+        rest = "the others are kept: the same command computes these alone" if kept else "nothing is kept"
+        super().__init__(f"{len(failed)} of {count} {what} failed ({rest}).  The first: {failed[0]}")
+
+
 class Kept:
     """The rows that a file beside a table already has, and those that are found now.
 
-    The file is written whole after every case, so that a program that is killed loses no more than the case it was
-    computing.  ``place``: the table; None, or no regular file: nothing is kept.  ``what``: the plural of a case.
-    ``fresh``: drop what is there.  Raises InputError if the file cannot be read or written.
+    The file is written whole after every case, so that a program that is killed loses no more than the cases that were
+    being computed.  ``place``: the table; None, or no regular file: nothing is kept.  ``what``: the plural of a case.
+    ``processors``: what computes cases; ``fresh``: drop what is there.  Raises InputError if the file cannot be read or
+    written.
     """
 
-    def __init__(self, place: Path | None = None, what: str = "rows", *, fresh: bool = False):
-        self._what, self._found, self.file = what, dict[str, Found](), _beside(place)
+    def __init__(
+        self,
+        place: Path | None = None,
+        what: str = "rows",
+        processors: Processors = HERE,
+        *,
+        fresh: bool = False,
+    ):
+        self._what, self._processors, self._start = what, processors, time.monotonic()
+        self._found, self.file = dict[str, Found](), _beside(place)
         if self.file is None:
             return
         output_files.check(str(self.file))
@@ -54,7 +75,14 @@ class Kept:
             self._read(self.file)
 
     def take(self, cases: Sequence[Case]) -> list[Row]:
-        """Return the rows of all cases in order, computing and keeping those that are not there."""
+        """Return the rows of all cases in order, computing and keeping those that are not there; see ``each``."""
+        return [row for rows in self.each(cases) for row in rows]
+
+    def each(self, cases: Sequence[Case]) -> list[list[Row]]:
+        """Return the rows of each case, in order; as they are read back, whether or not they were there.
+
+        A case that fails is named, and the others are computed and kept; then raises CasesFailedError.
+        """
         there = sum(self._has(_key(settings), compute) for settings, compute in cases)
         other = sum(_key(settings) in self._found for settings, _ in cases) - there
         if there:
@@ -66,19 +94,37 @@ class Kept:
                 f"{self.file}: {other} of its {self._what} were found by other code or other versions of packages, and "
                 "are computed again"
             )
-        return [row for settings, compute in cases for row in self.get(settings, compute)]
+        self._compute(cases, self._processors)
+        return [self._found[_key(settings)]["rows"] for settings, _ in cases]
 
-    def get(self, settings: Mapping[str, Any], compute: Callable[[], Sequence[Row]]) -> list[Row]:
-        """Return the rows of one case; as they are read back, whether or not they were there."""
-        key = _key(settings)
-        if not self._has(key, compute):
-            rows = json.loads(json.dumps(list(compute()), default=_plain))
-            self._found[key] = {"code": _made_by.of(compute), "rows": rows}
-            if self.file is not None:
-                output_files.write(self.file, json.dumps(self._found, indent=1))
-        return self._found[key]["rows"]
+    def get(self, settings: Mapping[str, Any], compute: Compute) -> list[Row]:
+        """Return the rows of one case, computed in this process if they are not there."""
+        self._compute([(settings, compute)], HERE)
+        return self._found[_key(settings)]["rows"]
 
-    def _has(self, key: str, compute: Callable[[], Sequence[Row]]) -> bool:
+    def _compute(self, cases: Sequence[Case], processors: Processors) -> None:
+        """Compute and keep the cases that are not there; raises CasesFailedError."""
+        left = list({_key(each[0]): each for each in cases if not self._has(_key(each[0]), each[1])}.values())
+        failed = []
+        for number, (index, answer) in enumerate(processors.computed([compute for _, compute in left]), 1):
+            settings, compute = left[index]
+            if "rows" in answer:
+                self._keep(_key(settings), Found(code=_made_by.of(compute), rows=answer["rows"]))
+            else:
+                failed.append(f"{told(settings)}: {answer['error']}")
+                _tell(f"failed: {failed[-1]}")
+            if len(left) > 1:
+                said = f", {len(failed)} failed" if failed else ""
+                _tell(f"[{time.monotonic() - self._start:5.0f} s] {number} of {len(left)} {self._what}{said}")
+        if failed:
+            raise CasesFailedError(failed, len(left), self._what, kept=self.file is not None)
+
+    def _keep(self, key: str, found: Found) -> None:
+        self._found[key] = found
+        if self.file is not None:
+            output_files.write(self.file, json.dumps(self._found, indent=1))
+
+    def _has(self, key: str, compute: Compute) -> bool:
         """Whether the rows of a case are there, and of the code that is here."""
         return key in self._found and self._found[key]["code"] == _made_by.of(compute)
 
@@ -169,12 +215,6 @@ def _beside(place: Path | None) -> Path | None:
 
 def _key(settings: Mapping[str, Any]) -> str:
     return json.dumps(settings, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{value!r} is no value of a row")
 
 
 def _tell(what: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,6 @@ ASKED = tuple((clusters, method) for clusters in ("large", "small") for method i
 QUICK = (("large", THIRD), ("large", EXACT))
 
 papers = privacy.bounds.clustering2022
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,30 @@ def asks(size: int, epsilon: float, delta: float, theta: float = 1.0) -> list[As
     return [Ask(NONE, 0.0), ask, lemma9_alpha(size, theta, epsilon, delta), exact]
 
 
-def cases(
-    name: str, seeds: int, tell: Tell, asked: Sequence[tuple[str, str]] = ASKED, **where: Any
-) -> list[Case]:
+def cases(name: str, seeds: int, asked: Sequence[tuple[str, str]] = ASKED) -> list[Case]:
     """Return a case for each clustering and method of ``asked``; the promise is Theorem 3's for the large clusters.
 
-    ``where``: backend and address of the runs.  Raises InputError if there is no such data set, and when a row is
-    computed where Theorem 3 does not apply.
+    Raises InputError if there is no such data set, and when a row is computed where Theorem 3 does not apply.
     """
     about = {"data": name, "content": content(name), "seeds": seeds}
-    part = _Part(name, seeds, tell, where)
     return [
-        (about | {"clusters": size, "method": method}, partial(part.row, size, method))
+        (about | {"clusters": size, "method": method}, partial(_computed, name, seeds, size, method))
         for size, method in [*asked, ("none", LOCAL)]
     ]
+
+
+def _computed(name: str, seeds: int, clusters: str, method: str) -> list[dict[str, Any]]:
+    return [_part(name, seeds).row(clusters, method)]
+
+
+@cache
+def _part(name: str, seeds: int) -> _Part:
+    return _Part(name, seeds)
+
+
+def tell(what: str) -> None:
+    """Say on stderr what comes next."""
+    print(what, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -107,29 +117,27 @@ class _Part:
 
     name: str
     seeds: int
-    tell: Tell
-    where: dict[str, Any]
 
-    def row(self, clusters: str, method: str) -> list[dict[str, Any]]:
+    def row(self, clusters: str, method: str) -> dict[str, Any]:
         found = self._local() if clusters == "none" else self._asked(clusters, method)
-        return [found | self._fixed]
+        return found | self._fixed
 
     def _asked(self, clusters: str, method: str) -> dict[str, Any]:
         examples, target = self._large if clusters == "large" else self._small, self._target
         smallest = int(examples.population.sizes.min())
         ask = (self._asks_large if clusters == "large" else self._asks_small)[method]
-        self.tell(f"{self.name}, clusters of {smallest:,} and more: {ask.method}, alpha = {ask.alpha}")
+        tell(f"{self.name}, clusters of {smallest:,} and more: {ask.method}, alpha = {ask.alpha}")
         protocol = None if ask.alpha is None else PeerToPeer(ask.alpha)
         if ask.method == EXACT and ask.alpha is not None:
             check_everywhere(ask.alpha, examples.population, target.epsilon, target.delta)
-        return _row(self.name, examples, ask, target, protocol, self.seeds, **self.where)
+        return _row(self.name, examples, ask, target, protocol, self.seeds)
 
     def _local(self) -> dict[str, Any]:
         target = self._target
         lie = 1 / (1 + math.exp(target.epsilon))
-        self.tell(f"{self.name}: {LOCAL}, alpha = {lie}")
+        tell(f"{self.name}: {LOCAL}, alpha = {lie}")
         alone = RandomizedResponse(target.epsilon)
-        return _row(self.name, None, Ask(LOCAL, lie), target, alone, self.seeds, self._large, **self.where)
+        return _row(self.name, None, Ask(LOCAL, lie), target, alone, self.seeds, self._large)
 
     @cached_property
     def _data(self) -> datasets.Dataset:
@@ -166,7 +174,7 @@ class _Part:
 
     @cached_property
     def _fixed(self) -> dict[str, float]:
-        self.tell(f"{self.name}: training on the true labels")
+        tell(f"{self.name}: training on the true labels")
         large = self._large
         y = large.population.y
         return {"accuracy_true": round(accuracy(large, range(len(y)), y), 4), "majority": _majority(large)}
@@ -174,12 +182,12 @@ class _Part:
 
 def _row(
     name: str, clusters: Examples | None, ask: Ask, target: Any, protocol: Any, seeds: int,
-    examples: Examples | None = None, **where: Any,
+    examples: Examples | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     users = clusters or examples
     assert users is not None
     sizes = users.population.sizes if clusters else None
-    found = [] if protocol is None else [private(protocol, users, seed, **where) for seed in range(seeds)]
+    found = [] if protocol is None else [private(protocol, users, seed) for seed in range(seeds)]
     seen = views(protocol, users.population, target.delta) if protocol else dict.fromkeys(VIEWS, "")
     return {
         **described(name, users.population.y),
@@ -219,9 +227,9 @@ def check_everywhere(alpha: float, population: Population, epsilon: float, delta
             )
 
 
-def private(protocol: Any, examples: Examples, seed: int, **where: Any) -> float:
+def private(protocol: Any, examples: Examples, seed: int) -> float:
     """Run once and return the test accuracy of a model trained on what the learner received."""
-    run = p2p_sim.run(protocol, examples.population, seed=seed, digest=False, **where)
+    run = p2p_sim.run(protocol, examples.population, seed=seed, digest=False)
     received = run.output("learner")
     return accuracy(examples, received["sender"], received["y"])
 

@@ -16,8 +16,9 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._rows import Case, Kept
 from p2p_sim import Population
 from p2p_sim.core.random_words import own_words, stream, uniform
 from p2p_sim.leakage import advantage, eta, gaussian_classes, intervals
@@ -119,6 +121,13 @@ def guesses(x: Array, reports: Array) -> Array:
     return np.asarray(LogisticRegression(max_iter=1000).fit(x, reports).predict(x))
 
 
+def attacked_at(m: int, deviation: float, size: Size, seed: int) -> list[Row]:
+    """Return the attack on one mixture at every epsilon."""
+    print(f"attacks_figure1: m = {m}, deviation {deviation:.4g}", file=sys.stderr, flush=True)
+    drawn = mixture(m, deviation, size, seed)
+    return [attacked(drawn, epsilon, seed) for epsilon in size.epsilons]
+
+
 def attacked(drawn: Mixture, epsilon: float, seed: int) -> Row:
     """Return EAU, L-EAU and advantage of the simple prediction attack, with errors, and what bounds them."""
     protocol = RandomizedResponse(epsilon, labels=drawn.m)
@@ -159,42 +168,54 @@ def deviations() -> dict[float, None]:
     return dict.fromkeys(CONVENTIONS[how](sigma) for how in CONVENTIONS for sigma in SIGMAS)
 
 
-def attacks(size: Size, seed: int) -> list[Row]:
+def mixtures() -> list[tuple[int, float]]:
+    """Return m and deviation of all mixtures."""
+    return [(m, deviation) for m in LABELS for deviation in deviations()]
+
+
+def of_each(
+    kept: Kept, what: str, size: Size, seed: int, compute: Callable[..., list[Row]]
+) -> dict[tuple[int, float], list[Row]]:
+    """Return what is computed of each mixture, by m and deviation."""
+    about = {"what": what, "size": asdict(size), "seed": seed}
+    cases: list[Case] = [
+        (about | {"m": m, "deviation": deviation}, partial(compute, m, deviation, size, seed))
+        for m, deviation in mixtures()
+    ]
+    return dict(zip(mixtures(), kept.each(cases), strict=True))
+
+
+def attacks(kept: Kept, size: Size, seed: int) -> list[Row]:
     """Return the main table: a row for each convention, m, sigma and epsilon; the first two share what is equal."""
-    found: dict[tuple[int, float, float], Row] = {}
-    for m in LABELS:
-        for deviation in deviations():
-            print(f"attacks_figure1: m = {m}, deviation {deviation:.4g}", file=sys.stderr, flush=True)
-            drawn = mixture(m, deviation, size, seed)
-            for epsilon in size.epsilons:
-                found[m, deviation, epsilon] = attacked(drawn, epsilon, seed)
+    found = of_each(kept, "attacks", size, seed, attacked_at)
     return [
-        {
-            "covariance": how, "m": m, "sigma": sigma, "epsilon": epsilon,
-            **found[m, CONVENTIONS[how](sigma), epsilon],
-        }
-        for how in CONVENTIONS for m in LABELS for sigma in SIGMAS for epsilon in size.epsilons
+        {"covariance": how, "m": m, "sigma": sigma, "epsilon": epsilon, **row}
+        for how in CONVENTIONS for m in LABELS for sigma in SIGMAS
+        for epsilon, row in zip(size.epsilons, found[m, CONVENTIONS[how](sigma)], strict=True)
     ]  # fmt: skip
 
 
-def baselines(size: Size, seed: int) -> list[Row]:
-    """Return the table of L-EAU: averaged over draws of 100 users, with its error, and exact."""
-    found = {}
-    for m in LABELS:
-        for deviation in deviations():
-            each = [
-                features(m, deviation, 1, seed, f"baseline {draw}")[1].max(axis=2).mean()
-                for draw in range(size.averaged)
-            ]
-            exact = gaussian_classes.label_independent_utility(m, deviation).value
-            found[m, deviation] = {
-                "l_eau": np.mean(each),
-                "l_eau_se": np.std(each, ddof=1) / math.sqrt(len(each)),
-                "one_draw_sd": np.std(each, ddof=1),
-                "exact": exact,
-            }
+def baseline(m: int, deviation: float, size: Size, seed: int) -> list[Row]:
+    """Return L-EAU of one mixture: averaged over draws of 100 users, with its error, and exact."""
+    each = [
+        features(m, deviation, 1, seed, f"baseline {draw}")[1].max(axis=2).mean()
+        for draw in range(size.averaged)
+    ]
     return [
-        {"covariance": how, "m": m, "sigma": sigma, **found[m, CONVENTIONS[how](sigma)]}
+        {
+            "l_eau": np.mean(each),
+            "l_eau_se": np.std(each, ddof=1) / math.sqrt(len(each)),
+            "one_draw_sd": np.std(each, ddof=1),
+            "exact": gaussian_classes.label_independent_utility(m, deviation).value,
+        }
+    ]
+
+
+def baselines(kept: Kept, size: Size, seed: int) -> list[Row]:
+    """Return the table of L-EAU, as the main one has it."""
+    found = of_each(kept, "baselines", size, seed, baseline)
+    return [
+        {"covariance": how, "m": m, "sigma": sigma, **found[m, CONVENTIONS[how](sigma)][0]}
         for how in CONVENTIONS for m in LABELS for sigma in SIGMAS
     ]  # fmt: skip
 
@@ -437,8 +458,9 @@ def run(options: Options) -> Outcome:
     """Compute the figure."""
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
-        size = Size(options.seeds, size.draws, size.averaged, size.epsilons)
-    rows, known = attacks(size, seed=0), baselines(size, seed=0)
+        size = replace(size, designs=options.seeds)
+    kept = options.kept("attacks_figure1", "mixtures")
+    rows, known = attacks(kept, size, seed=0), baselines(kept, size, seed=0)
     return Outcome(
         {"": rows, "baseline": known},
         claims(rows, known),

@@ -24,7 +24,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._rows import Case, Kept, content
 from experiments.multi_stage import ModelStages
 from p2p_sim import Population
 from p2p_sim.core.random_words import order, stream, words
@@ -287,15 +288,36 @@ def judged(name: str, asked: float, found: Released, people: Examples) -> Row:
     }  # fmt: skip
 
 
-def private(people: Examples, size: Size, seed: int) -> list[Row]:
-    """Return the rows of all methods that are private, in one run of each."""
-    rows = []
-    for epsilon in size.epsilons:
-        print(f"attacks_figure2: epsilon = {epsilon:g}, seed {seed}", file=sys.stderr, flush=True)
+TRUE = "true labels"
+ONE_STAGE = "LP-1ST"
+"""The methods that learn from the same reports, and how the names of these begin."""
+
+
+def tried(what: str, size: Size, epsilon: float, seed: int) -> list[Row]:
+    """Return the rows of some methods, in one run of each: ``TRUE``, all of ``ONE_STAGE``, or one of ``METHODS``."""
+    print(f"attacks_figure2: {what}, epsilon = {epsilon:g}, seed {seed}", file=sys.stderr, flush=True)
+    people = examples(size.rows, size.tested)
+    if what == TRUE:
+        found = {TRUE: Released(fitted(people, size, np.arange(len(people.y)), people.y), epsilon)}
+    elif what == ONE_STAGE:
         found = one_stage(people, size, epsilon, seed)
-        found |= {name: method(people, size, epsilon, seed) for name, method in METHODS.items()}
-        rows += [judged(name, epsilon, one, people) for name, one in found.items()]
-    return rows
+    else:
+        found = {what: METHODS[what](people, size, epsilon, seed)}
+    return [judged(name, epsilon, one, people) for name, one in found.items()]
+
+
+def cases(size: Size, seeds: int) -> list[Case]:
+    """Return all trials as settings and what computes them: true labels, then seed by seed."""
+    about = {"content": content(DATA), "rows": size.rows, "tested": size.tested, "trees": size.trees}
+    asked = [(TRUE, math.inf, 0)]
+    asked += [
+        (what, epsilon, seed)
+        for seed in range(seeds) for epsilon in size.epsilons for what in (ONE_STAGE, *METHODS)
+    ]  # fmt: skip
+    return [
+        (about | {"what": what, "epsilon": epsilon, "seed": seed}, partial(tried, what, size, epsilon, seed))
+        for what, epsilon, seed in asked
+    ]
 
 
 def averaged(runs: Sequence[Sequence[Row]]) -> list[Row]:
@@ -313,14 +335,12 @@ def averaged(runs: Sequence[Sequence[Row]]) -> list[Row]:
     return rows
 
 
-def measured(size: Size, seeds: int) -> tuple[list[Row], Row]:
+def measured(kept: Kept, size: Size, seeds: int) -> tuple[list[Row], Row]:
     """Return the rows of all methods, and what they are held to: the constant predictor and L-EAU."""
+    true, *private = kept.take(cases(size, seeds))
+    count = len(private) // seeds
+    rows = [true, *averaged([private[count * seed : count * (seed + 1)] for seed in range(seeds)])]
     people = examples(size.rows, size.tested)
-    everybody = np.arange(len(people.y))
-    rows = [
-        judged("true labels", math.inf, Released(fitted(people, size, everybody, people.y), math.inf), people)
-    ]
-    rows += averaged([private(people, size, seed) for seed in range(seeds)])
     best = max(rows, key=lambda row: row["test_utility"])
     for row in rows:
         supremum = attacks2023.mean_supremum(
@@ -464,9 +484,9 @@ def plot(rows: Sequence[Row], held: Row) -> Figure:
     gain.plot(*zip(*bounds, strict=True), color=_plots.BLACK, linestyle="--", label="Theorem 2")
     for axis, level, name in (
         (loss, held["constant_log_loss"], "constant"),
-        (loss, rows[0]["log_loss"], "true labels"),
+        (loss, rows[0]["log_loss"], TRUE),
         (utility, held["l_eau"], "L-EAU (estimated)"),
-        (utility, rows[0]["eau"], "true labels"),
+        (utility, rows[0]["eau"], TRUE),
     ):
         axis.axhline(level, color=_plots.BLACK, linestyle=":" if name == "true labels" else "--", label=name)
     for axis, name in ((loss, "log loss"), (utility, "weighted EAU"), (gain, "advantage")):
@@ -478,7 +498,8 @@ def plot(rows: Sequence[Row], held: Row) -> Figure:
 
 def run(options: Options) -> Outcome:
     """Compute table and figure."""
-    rows, held = measured(QUICK if options.quick else Size(), seeds=options.seeds or 1)
+    kept = options.kept("attacks_figure2", "trials")
+    rows, held = measured(kept, QUICK if options.quick else Size(), seeds=options.seeds or 1)
     return Outcome({"": rows, "held_to": [held]}, claims(rows, held), {"": lambda: plot(rows, held)})
 
 

@@ -22,8 +22,8 @@ import math
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _patch_features, _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._rows import Case, content
 from p2p_sim import Population, privacy
 from p2p_sim.core.random_words import order, own_words, stream
 from p2p_sim.learning.data import datasets
@@ -274,22 +275,36 @@ METHODS: dict[str, Callable[[Images, float, int], Released]] = {
 }  # fmt: skip
 
 
-def measured(size: Size) -> list[Row]:
-    """Return a row for each data set, epsilon and method, and one for true labels."""
-    rows = []
-    for name in size.data:
-        print(f"attacks_table1: features of {name}", file=sys.stderr, flush=True)
-        people = images(name, size)
-        model = LeastSquares(people.x)
-        plain = Released(math.inf, _one_hot(people.y))
-        rows.append(_row(people, TRUE, math.inf, [plain], [_accuracies(model, plain, people)]))
-        for epsilon in EPSILONS:
-            for method, make in METHODS.items():
-                print(f"attacks_table1: {name}, {method}, epsilon = {epsilon:g}", file=sys.stderr, flush=True)
-                found = [make(people, epsilon, seed) for seed in range(size.seeds)]
-                each = [_accuracies(model, one, people) for one in found]
-                rows.append(_row(people, method, epsilon, found, each))
-    return rows
+def cases(size: Size) -> list[Case]:
+    """Return true labels, and each epsilon and method, of each data set, as settings and what computes their row."""
+    about = {"rows": size.rows, "tested": size.tested, "centres": size.centres, "seeds": size.seeds}
+    return [
+        (
+            about
+            | {"data": name, "content": content(name, multiclass=True), "method": method, "epsilon": epsilon},
+            partial(measured, name, method, epsilon, size),
+        )
+        for name in size.data
+        for method, epsilon in [(TRUE, math.inf), *((method, e) for e in EPSILONS for method in METHODS)]
+    ]
+
+
+def measured(name: str, method: str, epsilon: float, size: Size) -> list[Row]:
+    """Return the row of a method, or of true labels."""
+    people, model = _prepared(name, replace(size, data=(name,), seeds=1))
+    print(f"attacks_table1: {name}, {method}, epsilon = {epsilon:g}", file=sys.stderr, flush=True)
+    if method == TRUE:
+        found = [Released(math.inf, _one_hot(people.y))]
+    else:
+        found = [METHODS[method](people, epsilon, seed) for seed in range(size.seeds)]
+    return [_row(people, method, epsilon, found, [_accuracies(model, one, people) for one in found])]
+
+
+@lru_cache(maxsize=1)
+def _prepared(name: str, size: Size) -> tuple[Images, LeastSquares]:
+    print(f"attacks_table1: features of {name}", file=sys.stderr, flush=True)
+    people = images(name, size)
+    return people, LeastSquares(people.x)
 
 
 def _accuracies(model: LeastSquares, found: Released, people: Images) -> tuple[float, float]:
@@ -523,8 +538,8 @@ def run(options: Options) -> Outcome:
     """Compute the table."""
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
-        size = Size(size.data, size.rows, size.tested, size.centres, options.seeds)
-    rows = measured(size)
+        size = replace(size, seeds=options.seeds)
+    rows = options.kept("attacks_table1").take(cases(size))
     return Outcome({"": rows}, claims(rows), {"": lambda: plot(rows)})
 
 

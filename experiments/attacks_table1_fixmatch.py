@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy.typing as npt
 
 from experiments import _expected, _plots, attacks_table1
 from experiments._common import Claim, Experiment, Options, Outcome, main, read_csv
+from experiments._rows import Case, content
 from experiments.attacks_table1 import DELTA, DIGITS, EPSILONS, LP, PATE, PRINTED, QUERIES, Images, images
 from experiments.multi_stage import pooled
 from p2p_sim.learning.training import pate_accounting
@@ -55,17 +57,41 @@ class Size:
 QUICK = Size(rows=4_000, tested=1_000, centres=30, steps=20)
 
 
-def measured(size: Size) -> list[Row]:
-    """Return a row for true labels and for each epsilon."""
+def cases(size: Size) -> list[Case]:
+    """Return true labels, and the runs at each epsilon, as settings and what computes them."""
+    about = {
+        "content": content(DATA, multiclass=True), "rows": size.rows, "tested": size.tested, "centres": size.centres,
+        "steps": size.steps,
+    }  # fmt: skip
+    asked = [(math.inf, 0), *((epsilon, seed) for epsilon in EPSILONS for seed in range(size.seeds))]
+    return [
+        (about | {"epsilon": epsilon, "seed": seed}, partial(trial, epsilon, replace(size, seeds=1), seed))
+        for epsilon, seed in asked
+    ]
+
+
+def trial(epsilon: float, size: Size, seed: int) -> list[Row]:
+    """Return the accuracies of one student; at an infinite epsilon it has true labels."""
+    print(f"attacks_table1_fixmatch: epsilon = {epsilon:g}, seed {seed}", file=sys.stderr, flush=True)
+    people, x, x_test = _prepared(size)
+    private = math.isfinite(epsilon)
+    model = voted(people, x, epsilon, size, seed) if private else _true(people, x, size)
+    about: Row = {"epsilon": epsilon, "epsilon_spent": model.epsilon(DELTA) if private else epsilon}
+    for name, rows, y in (("test", x_test, people.y_test), ("attack", x, people.y)):
+        about |= {name: float((model.predict(rows) == y).mean()), f"{name}_n": len(y)}
+    return [about]
+
+
+@lru_cache(maxsize=1)
+def _prepared(size: Size) -> tuple[Images, Array, Array]:
     people = images(DATA, attacks_table1.Size((DATA,), size.rows, size.tested, size.centres, 1))
-    x, x_test = joined(people.x, people.pixels), joined(people.x_test, people.pixels_test)
-    rows = [_row(people, TRUE, math.inf, [_true(people, x, size)], x, x_test)]
-    for epsilon in EPSILONS:
-        print(f"attacks_table1_fixmatch: epsilon = {epsilon:g}", file=sys.stderr, flush=True)
-        models = [voted(people, x, epsilon, size, seed) for seed in range(size.seeds)]
-        spent = max(model.epsilon(DELTA) for model in models)
-        rows.append(_row(people, NAME, epsilon, models, x, x_test) | {"epsilon_spent": spent})
-    return rows
+    return people, joined(people.x, people.pixels), joined(people.x_test, people.pixels_test)
+
+
+def table(found: Sequence[Row]) -> list[Row]:
+    """Return a row for true labels and for each epsilon."""
+    epsilons = dict.fromkeys(row["epsilon"] for row in found)
+    return [_row([row for row in found if row["epsilon"] == epsilon]) for epsilon in epsilons]
 
 
 def plain(users: int, *, quick: bool) -> dict[float, Row]:
@@ -117,21 +143,21 @@ def _true(people: Images, x: Array, size: Size) -> Any:
     return student(people.x.shape[1], size).fit(x, known)
 
 
-def _row(
-    people: Images, method: str, epsilon: float, models: Sequence[Any], x: Array, x_test: Array
-) -> Row:  # fmt: skip
+def _row(trials: Sequence[Row]) -> Row:
+    epsilon = trials[0]["epsilon"]
     row: Row = {
         "data": DATA,
-        "users": len(people.y),
-        "method": method,
+        "users": trials[0]["attack_n"],
+        "method": NAME if math.isfinite(epsilon) else TRUE,
         "epsilon": epsilon,
-        "epsilon_spent": epsilon,
+        "epsilon_spent": max(each["epsilon_spent"] for each in trials),
     }
-    for name, rows, y in (("test", x_test, people.y_test), ("attack", x, people.y)):
-        each = [float((model.predict(rows) == y).mean()) for model in models]
+    for name in ("test", "attack"):
+        each = [trial[name] for trial in trials]
         right = statistics.mean(each)
         spread = statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else 0.0
-        row |= {name: right, f"{name}_se": max((right * (1 - right) / len(y)) ** 0.5, spread)}
+        chance = (right * (1 - right) / trials[0][f"{name}_n"]) ** 0.5
+        row |= {name: right, f"{name}_se": max(chance, spread)}
     said = PRINTED.get((DATA, epsilon, PATE))
     return row | {"printed_test": said and said[0] / 100, "printed_attack": said and said[1] / 100}
 
@@ -195,7 +221,7 @@ def run(options: Options) -> Outcome:
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
         size = replace(size, seeds=options.seeds)
-    rows = measured(size)
+    rows = table(options.kept("attacks_table1_fixmatch", "trials").take(cases(size)))
     response = plain(rows[0]["users"], quick=options.quick)
     return Outcome({"": rows}, claims(rows, response), {"": lambda: plot(rows)})
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots, attacks_table1
 from experiments._common import Claim, Experiment, Options, Outcome, main
-from experiments._rows import Case, Kept
+from experiments._rows import Case, content
 from experiments.attacks_table1 import ALIBI, DELTA, DIGITS, EPSILONS, LP, PATE, PRIORS, QUERIES, TRUE
 from p2p_sim import Population, privacy
 from p2p_sim.core.protocol import Protocol
@@ -210,13 +210,15 @@ def cases(size: Size) -> list[Case]:
             for seed in range(1 if method == TRUE else size.seeds):
                 settings = about | {
                     "data": name,
+                    "content": content(name, multiclass=True),
                     "epochs": epochs,
                     "method": method,
                     "epsilon": epsilon,
                     "seed": seed,
                 }
                 found.append((settings, partial(trial, name, method, epsilon, seed, replace(size, seeds=1))))
-    settings = about | {"data": size.student, "method": PATE, "steps": size.steps}
+    student = content(size.student, multiclass=True)
+    settings = about | {"data": size.student, "content": student, "method": PATE, "steps": size.steps}
     return [*found, (settings, partial(fixmatch, replace(size, seeds=1)))]
 
 
@@ -315,7 +317,7 @@ def run(options: Options) -> Outcome:
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
         size = replace(size, seeds=options.seeds)
-    rows = table(Kept(options.out / "attacks_table1_network.csv", "trials").take(cases(size)))
+    rows = table(options.kept("attacks_table1_network", "trials").take(cases(size)))
     return Outcome({"": rows}, claims(rows), {"": lambda: plot(rows)})
 
 

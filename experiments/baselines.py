@@ -18,7 +18,7 @@ import numpy as np
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, main
-from experiments._rows import Case, Kept, Row, content
+from experiments._rows import Case, Row, content
 from p2p_sim import Population, privacy
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training import dp_sgd_accounting as accounting
@@ -216,7 +216,7 @@ def run(options: Options) -> Outcome:
         if options.quick
         else (DATA, ROWS, EPSILONS, TRIALS)
     )
-    kept = Kept(options.out / "baselines.csv")
+    kept = options.kept("baselines")
     found = kept.take(cases(data, rows, epsilons, options.seeds or trials))
     return Outcome({"": found}, [_claim(found)], {"": lambda: _plot(found)})
 

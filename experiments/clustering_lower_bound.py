@@ -26,6 +26,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots
 from experiments._common import OWN, Claim, Experiment, Options, Outcome, main
+from experiments._rows import Case
 from p2p_sim import Population, privacy
 from p2p_sim.core.protocol import Protocol
 from protocols import ClusterResponse, PeerToPeer, RandomizedResponse
@@ -66,8 +67,17 @@ QUICK = Size(400_000, ((10, (1, 3, 6, 9)), (100, (1, 10, 50, 90))), (1.0, 4.0), 
 def run(options: Options) -> Outcome:
     """Measure every setting, and hold Theorem 5 to it."""
     size = QUICK if options.quick else FULL
-    rows = [row for each in settings(size) for row in measured(*each, size.pairs, SEED)]
+    rows = options.kept("clustering_lower_bound", "settings").take(cases(size))
     return Outcome({"": rows}, list(claims(rows)), {"": functools.partial(figure, rows)})
+
+
+def cases(size: Size) -> list[Case]:
+    """Return all settings and what measures them."""
+    return [
+        ({"labels": k, "cluster_size": s, "epsilon": epsilon, "pairs": size.pairs, "seed": SEED},
+         functools.partial(measured, k, s, epsilon, size.pairs, SEED))
+        for k, s, epsilon in settings(size)
+    ]  # fmt: skip
 
 
 def settings(size: Size) -> Iterator[tuple[int, int, float]]:
@@ -77,15 +87,14 @@ def settings(size: Size) -> Iterator[tuple[int, int, float]]:
     yield from dict.fromkeys(found)
 
 
-def measured(k: int, s: int, epsilon: float, pairs: int, seed: int) -> Iterator[Row]:
-    """Yield a row for each mechanism."""
+def measured(k: int, s: int, epsilon: float, pairs: int, seed: int) -> list[Row]:
+    """Return a row for each mechanism."""
     print(f"K = {k}, s = {s}, epsilon = {epsilon:g}", file=sys.stderr, flush=True)
     y = label_sets(k, s, pairs // k, seed)
     true = np.zeros((len(y), k), bool)
     np.put_along_axis(true, y.astype(np.int64), values=True, axis=1)
     people = Population.from_arrays(y=y.ravel(), cluster=np.repeat(np.arange(len(y)), s))
-    for name, said in SAID.items():
-        yield _row(name, k, s, epsilon, true, said(people, k, s, epsilon, seed))
+    return [_row(name, k, s, epsilon, true, said(people, k, s, epsilon, seed)) for name, said in SAID.items()]
 
 
 def label_sets(k: int, s: int, clusters: int, seed: int) -> Array:

@@ -19,7 +19,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from experiments import _clustering_risk as risk
 from experiments import _plots
 from experiments._clustering_risk import Problems
 from experiments._common import OWN, Claim, Experiment, Options, Outcome, Verdict, main
+from experiments._rows import Case
 from p2p_sim import privacy
 from p2p_sim.core.protocol import Protocol
 from protocols import ClusterResponse, PeerToPeer, RandomizedResponse
@@ -233,9 +234,11 @@ def run(options: Options) -> Outcome:
     rows: list[Row] = []
     slopes: list[Row] = []
     lines = list(sweeps(size))
+    measured = iter(options.kept("clustering_table1", "points").each([
+        _case(sweep, point, runs) for sweep in lines for point in sweep.points
+    ]))  # fmt: skip
     for sweep in lines:
-        print(f"{sweep.mechanism} over {sweep.over}", file=sys.stderr, flush=True)
-        found = [_measured(point, runs) for point in sweep.points]
+        found = [np.array([row["excess"] for row in next(measured)]) for _ in sweep.points]
         rows += [_row(sweep, point, each) for point, each in zip(sweep.points, found, strict=True)]
         fitted, low, high = risk.slope([point.x for point in sweep.points], found)
         slopes.append(
@@ -248,9 +251,21 @@ def run(options: Options) -> Outcome:
     return Outcome({"": rows, "slopes": slopes}, claims, {"": functools.partial(figure, rows, slopes)})
 
 
-def _measured(point: Point, runs: int) -> Any:
-    found = [risk.excess_risk(point.protocol, point.problems, seed) for seed in range(runs)]
-    return np.concatenate(found, axis=1)
+def _case(sweep: Sweep, point: Point, runs: int) -> Case:
+    settings = {
+        "mechanism": sweep.mechanism, "over": sweep.over, "x": point.x, "problems": asdict(point.problems),
+        "protocol": repr(point.protocol), "runs": runs,
+    }  # fmt: skip
+    return settings, functools.partial(_measured, point.protocol, point.problems, runs)
+
+
+def _measured(protocol: Protocol | None, problems: Problems, runs: int) -> list[Row]:
+    """Return the excess risk in each cluster of all runs, a row for each margin."""
+    found = [risk.excess_risk(protocol, problems, seed) for seed in range(runs)]
+    each = np.concatenate(found, axis=1)
+    return [
+        {"margin": margin, "excess": row.tolist()} for margin, row in zip(problems.margins, each, strict=True)
+    ]
 
 
 def _row(sweep: Sweep, point: Point, found: Any) -> Row:

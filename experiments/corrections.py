@@ -123,51 +123,47 @@ def rows(
 
 
 def cases(name: str, classes: int, epsilons: tuple[float, ...] = EPSILONS, seeds: int = SEEDS) -> list[Case]:
-    """Return the settings of each row, and what computes it."""
+    """Return the settings of each protocol, and what computes its rows: all methods train on the same runs."""
     about = {"data": name, "content": content(name, multiclass=classes > 2), "seeds": seeds}
     return [
         (
-            about | {"protocol": repr(protocol), "method": method},
-            functools.partial(_row, name, classes, protocol, method, seeds),
+            about | {"protocol": repr(protocol)},
+            functools.partial(_rows, name, classes, protocol, seeds),
         )
         for epsilon in epsilons
         for protocol in protocols(classes, epsilon)
-        for method in METHODS[type(protocol)]
     ]
 
 
-def _row(name: str, classes: int, protocol: Any, method: str, seeds: int) -> list[dict[str, Any]]:
-    examples, true, runs = _ran(name, classes, protocol, seeds)
-    people, noise = examples.population, privacy.label_noise(protocol)
-    tell(f"{name}, {classes} classes, {protocol.command_name()}, epsilon = {protocol.epsilon}: {method}")
-    found = [METHODS[type(protocol)][method](run, examples) for run in runs]
-    return [
-        {
-            **described(name, people.y, multiclass=classes > 2, classes=classes),
-            "test_n": len(examples.y_test),
-            "classes": classes,
-            "protocol": protocol.command_name(),
-            "clusters": "none" if people.clusters is None else len(people.sizes),
-            "epsilon": protocol.epsilon,
-            **promised(protocol, people, DELTA, ("learner", "user", "wire")),
-            "lie": "" if noise is None else f"{float(noise.lie):.5g}",
-            "method": method,
-            "accuracy": f"{statistics.mean(found):.4f}",
-            "accuracy_sd": f"{statistics.stdev(found):.4f}" if seeds > 1 else "",
-            "standard_error": standard_error(found),
-            "trials": seeds,
-            "accuracy_true": f"{true:.4f}",
-        }
-    ]
-
-
-@functools.lru_cache(maxsize=1)  # for all methods, one after another
-def _ran(name: str, classes: int, protocol: Any, seeds: int) -> tuple[Any, float, list[Any]]:
-    """Return examples, the accuracy of a model of their true labels, and a run for each seed."""
+def _rows(name: str, classes: int, protocol: Any, seeds: int) -> list[dict[str, Any]]:
+    """Return a row for each method, of the same runs."""
     examples = data_split.gather(protocol, _data(name, classes > 2))
-    people = examples.population
+    people, noise = examples.population, privacy.label_noise(protocol)
     runs = [p2p_sim.run(protocol, people, seed=seed, digest=False) for seed in range(seeds)]
-    return examples, accuracy(examples, slice(None), people.y), runs
+    true = accuracy(examples, slice(None), people.y)
+    rows = []
+    for method, of in METHODS[type(protocol)].items():
+        tell(f"{name}, {classes} classes, {protocol.command_name()}, epsilon = {protocol.epsilon}: {method}")
+        found = [of(run, examples) for run in runs]
+        rows.append(
+            {
+                **described(name, people.y, multiclass=classes > 2, classes=classes),
+                "test_n": len(examples.y_test),
+                "classes": classes,
+                "protocol": protocol.command_name(),
+                "clusters": "none" if people.clusters is None else len(people.sizes),
+                "epsilon": protocol.epsilon,
+                **promised(protocol, people, DELTA, ("learner", "user", "wire")),
+                "lie": "" if noise is None else f"{float(noise.lie):.5g}",
+                "method": method,
+                "accuracy": f"{statistics.mean(found):.4f}",
+                "accuracy_sd": f"{statistics.stdev(found):.4f}" if seeds > 1 else "",
+                "standard_error": standard_error(found),
+                "trials": seeds,
+                "accuracy_true": f"{true:.4f}",
+            }
+        )
+    return rows
 
 
 @functools.lru_cache(maxsize=1)
@@ -210,7 +206,7 @@ def run(options: Options) -> Outcome:
     sets, epsilons, seeds = (
         (QUICK_SETS, QUICK_EPSILONS, QUICK_SEEDS) if options.quick else (SETS, EPSILONS, SEEDS)
     )
-    kept = Kept(options.out / "corrections.csv")
+    kept = options.kept("corrections")
     found = kept.take([row for each in sets for row in cases(*each, epsilons, options.seeds or seeds)])
     classes = sorted({each for _, each in sets})
     means = [biases(count, epsilon) for count in classes for epsilon in epsilons]

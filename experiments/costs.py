@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, main
-from experiments._rows import Kept, promised, synthetic
+from experiments._rows import promised, synthetic
 from p2p_sim import Population
 from p2p_sim.crypto.rates import Rates, measure
 from p2p_sim.network import topologies
@@ -103,7 +103,7 @@ def rows(setting: Setting, users: int, rates: Rates) -> Iterator[dict[str, Any]]
 def run(options: Options) -> Outcome:
     """Run all settings, and count what a user sends."""
     users = QUICK_USERS if options.quick else USERS
-    kept = Kept(options.out / "costs.csv", "settings")
+    kept = options.kept("costs", "settings")
     # Kept like rows, for seconds of one table are of one measurement; they are of this machine alone.
     rates = Rates(**kept.get({"rates of": platform.node()}, lambda: [asdict(measure())])[0])
     about = {"users": users, "rates": asdict(rates)}

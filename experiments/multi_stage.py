@@ -413,7 +413,7 @@ def run(options: Options) -> Outcome:
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
         size = replace(size, trials=options.seeds)
-    rows = table(size, Kept(options.out / "multi_stage.csv", "trials"))
+    rows = table(size, options.kept("multi_stage", "trials"))
     return Outcome({"": rows}, claims(rows), {"": functools.partial(plot, rows)})
 
 

@@ -32,7 +32,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments import _plots
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict, main
-from experiments._rows import Case, Kept
+from experiments._rows import Case, content
 from experiments.multi_stage import pooled
 from p2p_sim import Population, privacy
 from p2p_sim.learning.data import datasets
@@ -163,6 +163,7 @@ def cases(size: Size) -> list[Case]:
     found: list[Case] = []
     for mechanism, lam, seed in itertools.product((RESPONSE, DOUBLE), size.lambdas, range(size.seeds)):
         settings = {
+            "content": content("mnist", multiclass=True),
             "users": size.users,
             "kernels": size.kernels,
             "mechanism": mechanism,
@@ -367,7 +368,7 @@ def run(options: Options) -> Outcome:
     size = QUICK if options.quick else Size()
     if options.seeds is not None:
         size = replace(size, seeds=options.seeds)
-    rows = means(Kept(options.out / "release_figure3.csv", "runs").take(cases(size)), size)
+    rows = means(options.kept("release_figure3", "runs").take(cases(size)), size)
     return Outcome({"": rows}, claims(rows), {"": lambda: plot(rows)})
 
 

@@ -14,7 +14,6 @@ the columns.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -24,8 +23,8 @@ from experiments import _theorem3_figures as figures
 from experiments import _theorem3_utility as utility
 from experiments._common import OWN, Claim, Experiment, Options, Outcome, Verdict, main
 from experiments._expected import Held
-from experiments._rows import ONE_LABEL, Case, Kept
-from p2p_sim import backends, privacy
+from experiments._rows import ONE_LABEL, Case
+from p2p_sim import privacy
 from protocols import PeerToPeer
 
 SIZES = (100, 1_000, 10_000, 30_000, 100_000, 1_000_000)
@@ -62,25 +61,21 @@ def alpha_of(rule: str, theta: float, size: int) -> float:
     return utility.exact_alpha(size, theta, bound.epsilon, bound.delta)
 
 
-def cases(
-    sizes: tuple[int, ...], thetas: tuple[float, ...], trials: int | None, **where: Any
-) -> Iterator[Case]:
+def cases(sizes: tuple[int, ...], thetas: tuple[float, ...], trials: int | None) -> Iterator[Case]:
     """Yield the settings of each row of the bounds, and what computes it."""
     for rule, theta, size in points(sizes, thetas):
         settings = {"rule": rule, "theta": theta, "cluster_size": size, "trials": trials}
-        yield settings, partial(_audited, rule, theta, size, trials, **where)
+        yield settings, partial(_audited, rule, theta, size, trials)
 
 
-def _audited(rule: str, theta: float, size: int, trials: int | None, **where: Any) -> list[dict[str, Any]]:
+def _audited(rule: str, theta: float, size: int, trials: int | None) -> list[dict[str, Any]]:
     alpha = alpha_of(rule, theta, size)
-    tell(f"auditing theta = {theta:g}, s = {size:,}, alpha = {alpha:.5g} ({rule})")
-    return [row(rule, theta, size, alpha, trials, **where)]
+    utility.tell(f"auditing theta = {theta:g}, s = {size:,}, alpha = {alpha:.5g} ({rule})")
+    return [row(rule, theta, size, alpha, trials)]
 
 
-def row(
-    rule: str, theta: float, size: int, alpha: float, trials: int | None = None, **where: Any
-) -> dict[str, Any]:
-    """Audit the learner's view at δ = 1/s², the δ of Theorem 3; ``where``: backend and address.
+def row(rule: str, theta: float, size: int, alpha: float, trials: int | None = None) -> dict[str, Any]:
+    """Audit the learner's view at δ = 1/s², the δ of Theorem 3.
 
     ``trials``: worlds a label, None: as many as the budget allows.
     """
@@ -93,7 +88,6 @@ def row(
         trials=most if trials is None else min(trials, most),
         seed=0,
         statistic="exact",  # nothing leaks beside the law; half the trials for a classifier would show less
-        **where,
     )
     claims = {claim.name: claim for claim in found.claims}
     exact, third, ninth = claims["exact"], claims["Theorem 3"], claims["Lemma 9"]
@@ -133,22 +127,14 @@ def digits(value: float) -> str:
 
 def run(options: Options) -> Outcome:
     """Compute what is not kept from an earlier run, and hold the theorem to it."""
-    where: dict[str, Any] = (
-        {} if options.address is None else {"backend": "shards", "address": options.address}
-    )
     sizes, thetas, trials = ((100, 30_000), (1.0,), 200) if options.quick else (SIZES, THETAS, None)
     seeds = options.seeds or (1 if options.quick else utility.SEEDS)
     names = ["adult"] if options.quick else ["adult", "mnist"]
     asked = utility.QUICK if options.quick else utility.ASKED
-    learned = [case for name in names for case in utility.cases(name, seeds, tell, asked, **where)]
-    kept, kept_utility, kept_beyond = (
-        Kept(options.out / f"theorem3{part}.csv") for part in ("", "_utility", "_beyond")
-    )
-    # One session for all rows: each would start its actors anew, which takes longer than its work.
-    with backends.opened(backends.Settings(**where), max(sizes)):
-        bounds = kept.take(list(cases(sizes, thetas, trials, **where)))
-        left = kept_utility.take(learned)
-    further = kept_beyond.take(list(beyond.cases(quick=options.quick)))
+    learned = [case for name in names for case in utility.cases(name, seeds, asked)]
+    bounds = options.kept("theorem3", "audits").take(list(cases(sizes, thetas, trials)))
+    left = options.kept("theorem3_utility").take(learned)
+    further = options.kept("theorem3_beyond").take(list(beyond.cases(quick=options.quick)))
     return Outcome(
         {"": bounds, "utility": left, "beyond": further},
         [*_of_bounds(bounds), *_of_utility(left), *_of_further(further)],
@@ -288,17 +274,9 @@ def _of_sums(rows: Sequence[Row]) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-_START = time.monotonic()
-
-
-def tell(what: str) -> None:
-    """Say on stderr what comes next, and how long it has taken so far."""
-    print(f"[{time.monotonic() - _START:4.0f} s] {what}", file=sys.stderr, flush=True)
-
-
 EXPERIMENT = Experiment(
     "theorem3", "Theorem 3: promised, exact and measured", WHERE, "10 minutes", run,
-    on_a_cluster=True, needs=("adult", "mnist"),
+    needs=("adult", "mnist"),
     keys=("rule", "theta", "cluster_size"), values={"alpha": 1e-6, "exact": 1e-4},
     parts={
         "utility": Held(("data", "clusters", "method"), {"accuracy": "standard_error", "alpha": 1e-6}),

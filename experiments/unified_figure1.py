@@ -22,7 +22,6 @@ import numpy as np
 from experiments import _plots, _proportions
 from experiments._common import OWN, Claim, Experiment, Options, Outcome, Verdict
 from experiments._proportions import STAND_INS, Release
-from experiments._rows import Kept
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,14 +58,16 @@ def releases(quick: bool) -> list[Release]:
 
 def run(options: Options) -> Outcome:
     """Try everything on each data set."""
-    kept = Kept(options.out / "unified_figure1.csv", "runs")
+    kept = options.kept("unified_figure1", "runs")
     sizes = {"census-income": (2048, 3000)} if options.quick else USERS
     seeds = options.seeds or (2 if options.quick else SEEDS)
-    runs = [
-        row
-        for data, (users, tests) in sizes.items()
-        for row in _proportions.rows_of(kept, releases(options.quick), data, users, tests, seeds)
-    ]
+    runs = kept.take(
+        [
+            case
+            for data, (users, tests) in sizes.items()
+            for case in _proportions.cases(releases(options.quick), data, users, tests, seeds)
+        ]
+    )
     rows = _proportions.summary(runs)
     claims = [
         *(claim for data in sizes for name in HIGHER for claim in _higher(rows, data, name)),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from experiments import _plots, _proportions
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict
 from experiments._proportions import Release
-from experiments._rows import Kept
 from experiments.unified_figure1 import USERS, agrees, bounds
 
 if TYPE_CHECKING:
@@ -37,10 +36,10 @@ def releases(quick: bool) -> list[Release]:
 
 def run(options: Options) -> Outcome:
     """Try all noises and sizes."""
-    kept = Kept(options.out / "unified_figure2.csv", "runs")
+    kept = options.kept("unified_figure2", "runs")
     users, tests = (2048, 3000) if options.quick else USERS[DATA]
     seeds = options.seeds or (2 if options.quick else SEEDS)
-    runs = _proportions.rows_of(kept, releases(options.quick), DATA, users, tests, seeds)
+    runs = kept.take(_proportions.cases(releases(options.quick), DATA, users, tests, seeds))
     rows = _proportions.summary(runs)
     claims = [_shrinks(rows), _advantage_too(rows), bounds(runs, WHERE), agrees(runs, WHERE)]
     return Outcome({"": rows}, claims, {"": partial(plot, rows)})

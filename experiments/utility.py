@@ -80,7 +80,7 @@ def _row(data: str, clusters: int, alpha: float, seeds: int) -> list[dict[str, A
 def run(options: Options) -> Outcome:
     """Return the table of digits, and how accuracy falls."""
     alphas, seeds = (QUICK_ALPHAS, QUICK_SEEDS) if options.quick else (ALPHAS, SEEDS)
-    kept = Kept(options.out / "utility.csv")
+    kept = options.kept("utility")
     found = rows("digits", alphas=alphas, seeds=options.seeds or seeds, kept=kept)
     return Outcome({"": found}, [_claim(found)], {"": lambda: _plot(found)})
 

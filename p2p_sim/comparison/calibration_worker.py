@@ -21,7 +21,6 @@ from p2p_sim.plan import Crowd
 from p2p_sim.run import run as start
 from p2p_sim.sweep.maker import people_of
 from p2p_sim.sweep.one_run import examples_of, parameters_of, protocol_of, read
-from p2p_sim.sweep.worker import serve
 
 if TYPE_CHECKING:
     from p2p_sim.learning.data.datasets import Dataset
@@ -109,8 +108,3 @@ def _messages(protocol: Protocol, people: Population) -> float:
         done = start(protocol, few, seed=0, digest=False, progress=False, threads=1)
         return sum(count.messages for count in done.by_kind().values()) / few.users
     return 0.0
-
-
-def main() -> None:
-    """Calibrate what comes on standard input."""
-    serve(Calibrator)

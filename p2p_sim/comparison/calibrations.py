@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from p2p_sim.catalogue import class_name
-from p2p_sim.comparison import calibration_worker
+from p2p_sim.comparison.calibration_worker import Calibrator
 from p2p_sim.comparison.candidates import Candidate
 from p2p_sim.comparison.fit_to_promises import Fitted
 from p2p_sim.comparison.promises import Promise, Promises
@@ -22,9 +23,10 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.threads import cores
 from p2p_sim.result_summary import counted
 from p2p_sim.rundir.run_directory import to_json
-from p2p_sim.sweep import folder
-from p2p_sim.sweep.processes import Processes, Workers
-from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
+from p2p_sim.sweep import folder, work_queue
+from p2p_sim.sweep.processes import Workers
+from p2p_sim.sweep.time_budget import TimeBudget
+from p2p_sim.sweep.work_queue import Task
 
 _LIBRARIES = ("scipy", "scikit-learn")
 
@@ -128,45 +130,38 @@ def made(
         wanted = min(len(left), workers or cores())
         budget = None if until is None else TimeBudget(until, wanted)
         with _hands(address, wanted, len(left)) as hands:
-            _make(left, texts, [job.candidate.name for job in asked], TimedWorkers(hands, budget), kept, tell)
+            tasks = [Task(index, texts[index], asked[index].candidate.name) for index in left]
+            _make(tasks, hands, budget, kept, partial(tell, _label(asked)), len(asked))
     answers = [kept.answer(index) if index in kept.again else None for index in range(len(asked))]
     return [_calibrated(job, answer) for job, answer in zip(asked, answers, strict=True)]
 
 
 def _hands(address: str | None, wanted: int, left: int) -> AbstractContextManager[Workers]:
-    if address is None:
-        return Processes(wanted, calibration_worker.__name__)
-    from p2p_sim.backends import ray_workers
+    return work_queue.workers(Calibrator, wanted if address is None else left, address)
 
-    return ray_workers.workers(address, calibration_worker.Calibrator, left)
+
+def _label(asked: Sequence[Job]) -> str:
+    protocols = len({job.candidate.name for job in asked})
+    epsilons = f" at up to {-(-len(asked) // protocols)} ε" if len(asked) > protocols else ""
+    return f"calibrating {counted(protocols, 'protocol')}{epsilons}"
 
 
 def _make(
-    left: Sequence[int],
-    texts: Sequence[str],
-    groups: Sequence[str],
-    timed: TimedWorkers,
+    tasks: Sequence[Task],
+    hands: Workers,
+    budget: TimeBudget | None,
     kept: folder.SweepFolder,
-    tell: Progress,
+    tell: Callable[[int, int], None],
+    count: int,
 ) -> None:
-    """Have what is left calibrated; what there is no time for is left out."""
-    waiting, making, ended = list(left), 0, len(texts) - len(left)
-    protocols = len(set(groups))
-    epsilons = f" at up to {-(-len(texts) // protocols)} ε" if len(texts) > protocols else ""
-    if timed.budget is not None:
-        timed.budget.begin(groups[index] for index in left)
-    while waiting or making:
-        while waiting and timed.hands.free():
-            index = waiting.pop(0)
-            making += timed.give(index, texts[index], groups[index])
-        if not making:
-            return
-        index, text, how = timed.take()
-        making -= 1
-        if how != OUT_OF_TIME:
-            kept.add(index, {"error": how, "again": True} if text is None else json.loads(text))
-        ended += 1
-        tell(f"calibrating {counted(protocols, 'protocol')}{epsilons}", ended, len(texts))
+    """Have what is left of ``count`` jobs calibrated; what there is no time for is left out."""
+    if budget is not None:
+        budget.begin(task.group for task in tasks)
+    for number, each in enumerate(work_queue.ended(tasks, hands, budget), count - len(tasks) + 1):
+        if not each.out_of_time:
+            found = {"error": each.why, "again": True} if each.answer is None else json.loads(each.answer)
+            kept.add(each.index, found)
+        tell(number, count)
 
 
 LEFT_OUT = "the time was over before it was calibrated"

@@ -1,4 +1,4 @@
-"""Worker processes of this machine, which make the runs of a sweep."""
+"""Worker processes of this machine, which do the tasks of a queue, such as the runs of a sweep."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import selectors
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import RunLostError
 from p2p_sim.sweep import worker
+from p2p_sim.sweep.worker import Answering, Worker
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Each worker computes in one thread: there is a worker for each processor."""
@@ -77,11 +79,11 @@ class _Process:
 class Processes:
     """``count`` worker processes, started when there is a run for them, and ended with the ``with`` block.
 
-    ``program``: the module whose ``main`` they run.
+    ``worker``: the class, at the top level of a module, of what answers in each of them.
     """
 
     count: int
-    program: str = worker.__name__
+    worker: Callable[[], Answering] = Worker
     _running: list[_Process] = field(default_factory=list)
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
@@ -160,14 +162,16 @@ class Processes:
             )
         if not process.ready:
             raise RunLostError(
-                f"a worker of this sweep {how} before it began: see above what it said.  The runs that were made are "
-                "kept: give the same command again"
+                f"a worker {how} before it began: see above what it said.  What was done is kept: give the same "
+                "command again"
             )
         return self._done(process), None, f"the process that made it {how}"
 
     def _start(self) -> _Process:
-        package, _, name = self.program.rpartition(".")
-        start = f"from {package} import {name} as worker; worker.main()"
+        name = self.worker.__name__
+        start = (
+            f"from {self.worker.__module__} import {name}; from {worker.__name__} import serve; serve({name})"
+        )
         code = f"import sys; sys.path[:] = {module_finder.folders()!r}; {start}"
         environment: dict[str, Any] = {**os.environ, **dict.fromkeys(_THREADS, "1")}
         popen = subprocess.Popen(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -28,13 +27,15 @@ from p2p_sim.network.room import memory
 from p2p_sim.progress import silent
 from p2p_sim.result_summary import counted
 from p2p_sim.rundir import sweep_files
-from p2p_sim.sweep import folder, grids, table
+from p2p_sim.sweep import folder, grids, table, work_queue
 from p2p_sim.sweep.folder import SweepFolder
 from p2p_sim.sweep.grids import Grids
 from p2p_sim.sweep.memory import Extent, need_of
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of, protocol_text, read
-from p2p_sim.sweep.processes import Processes, Workers
-from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
+from p2p_sim.sweep.processes import Workers
+from p2p_sim.sweep.time_budget import TimeBudget
+from p2p_sim.sweep.work_queue import Task
+from p2p_sim.sweep.worker import Worker
 
 SWEEPS = "sweeps"
 """Where sweeps are kept, in the current folder, unless another place is given."""
@@ -46,7 +47,6 @@ _A_PROCESSOR = 1 << 30
 """Bytes of memory that a cluster is taken to have for each of its processors without a look."""
 
 _SHOWN = 3
-_TRIES = 2  # of a run whose worker is lost
 
 
 @dataclass(frozen=True)
@@ -212,17 +212,13 @@ def _workers(
 ) -> AbstractContextManager[Workers]:
     """Return what makes runs, as many at the same time as memory holds; raises InputError if it does not hold one."""
     if address is not None:
-        from p2p_sim.backends import ray_workers
-        from p2p_sim.sweep.worker import Worker
-
-        need = need_of(fresh, extents, _A_PROCESSOR)
-        return ray_workers.workers(address, Worker, left, need.nbytes)
+        return work_queue.workers(Worker, left, address, need_of(fresh, extents, _A_PROCESSOR).nbytes)
     room = memory()
     need = need_of(fresh, extents, room // wanted)
     fit = need.fitting(wanted, room)
     if say is not None and fit < wanted:
         say(need.sentence(fit, wanted, room))
-    return Processes(fit)
+    return work_queue.workers(Worker, fit, None)
 
 
 def _make(
@@ -233,43 +229,30 @@ def _make(
     report: Progress,
     budget: TimeBudget | None,
 ) -> None:
-    """Have all runs made that are not there; one whose worker is lost is given to another one once.
+    """Have all runs made that are not there.
 
     ``budget``: what it leaves no time for is left out; None: there is time for all.
     """
     done = kept.done
-    fresh = _fresh(asked, done)
     if budget is not None:
         budget.begin(protocol_text(run) for _, run in _fresh(asked, done))
-    lost: deque[tuple[int, OneRun]] = deque()
-    making: dict[int, OneRun] = {}
-    tries: Counter[int] = Counter()
+    tasks = (Task(index, _asked(run, contents), protocol_text(run)) for index, run in _fresh(asked, done))
     heard: set[str] = set()
     ended, failed = len(done), 0
-    timed = TimedWorkers(hands, budget)
-    while True:
-        while hands.free() and (following := lost.popleft() if lost else next(fresh, None)):
-            index, run = following
-            key = examples_of(run, protocol_of(run))
-            asks = json.dumps({"run": run, "content": None if key is None else contents[key]})
-            if timed.give(index, asks, protocol_text(run)):
-                making[index] = run
-                tries[index] += 1
-        if not making:
-            return
-        index, text, how = timed.take()
-        run = making.pop(index)
-        if how == OUT_OF_TIME:
+    for each in work_queue.ended(tasks, hands, budget):
+        if each.out_of_time:
             continue
-        if text is None and tries[index] < _TRIES:
-            lost.append((index, run))
-            continue
-        answer = {"error": f"{how} ({_TRIES} times)", "again": True} if text is None else json.loads(text)
-        _tell(index, answer.pop("warnings", ()), heard)
-        kept.add(index, answer)
-        del tries[index]
+        answer = {"error": each.why, "again": True} if each.answer is None else json.loads(each.answer)
+        _tell(each.index, answer.pop("warnings", ()), heard)
+        kept.add(each.index, answer)
         ended, failed = ended + 1, failed + ("error" in answer)
         report(f"runs of the sweep{f', {failed:,} failed' if failed else ''}", ended, asked.count)
+
+
+def _asked(run: OneRun, contents: Mapping[str, str]) -> str:
+    """Return a run as ``Worker.answer`` takes it."""
+    key = examples_of(run, protocol_of(run))
+    return json.dumps({"run": run, "content": None if key is None else contents[key]})
 
 
 def _tell(index: int, said: Any, heard: set[str]) -> None:

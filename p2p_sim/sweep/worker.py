@@ -59,11 +59,6 @@ class Answering(Protocol):
         """Answer one."""
 
 
-def main() -> None:
-    """Make the runs that come on standard input; see ``serve``."""
-    serve(Worker)
-
-
 def serve(worker: Callable[[], Answering]) -> None:
     """Answer each line of standard input by a line on what was standard output; ``worker``: makes what answers.
 

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from experiments import _needs
+from experiments import _made_by, _needs
 from experiments._common import VERDICTS, Options, Outcome, drifted, main
+from experiments._processors import Compute, Processors
+
+
+@contextmanager
+def sendable() -> Iterator[None]:
+    """Compute cases as another process would have them: each is pickled, and what is read back is of the same code."""
+    computed = Processors.computed
+
+    def sent(self: Processors, cases: Sequence[Compute]) -> Any:
+        copies = [pickle.loads(pickle.dumps(compute)) for compute in cases]
+        assert [*map(_made_by.of, copies)] == [*map(_made_by.of, cases)]
+        return computed(self, copies)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Processors, "computed", sent)
+        yield
 
 
 def results(scripts: Sequence[Any], out: Path) -> dict[str, Any]:
@@ -18,7 +36,8 @@ def results(scripts: Sequence[Any], out: Path) -> dict[str, Any]:
     for script in scripts:
         if missing := _needs.missing(script.EXPERIMENT.needs):
             pytest.skip(missing)
-        assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
+        with sendable():
+            assert main(script.EXPERIMENT, ["--quick", "--out", str(out)]) == 0
     names = [script.EXPERIMENT.name for script in scripts]
     return {name: json.loads((out / f"{name}.json").read_text()) for name in names} | {"out": out}
 
@@ -27,8 +46,8 @@ def outcome(script: Any, out: Path) -> Outcome:
     """What a quick run of a script finds, held to earlier values; skips where what it needs is absent."""
     if missing := _needs.missing(script.EXPERIMENT.needs):
         pytest.skip(missing)
-    options = Options(quick=True, seeds=None, address=None, out=out)
-    found = script.EXPERIMENT.run(options)
+    with sendable():
+        found = script.EXPERIMENT.run(options := Options(quick=True, seeds=None, out=out))
     assert drifted(script.EXPERIMENT, options, found) == []
     return cast("Outcome", found)
 

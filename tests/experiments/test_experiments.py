@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,7 +180,7 @@ def test_alpha_of_one_cluster_is_checked_in_all() -> None:
         examples, range(examples.population.users), examples.population.y
     )
     with pytest.raises(InputError, match="digits: Theorem 3 promises nothing there"):
-        _theorem3_utility.cases("digits", 1, print)[0][1]()
+        _theorem3_utility.cases("digits", 1)[0][1]()
 
 
 def test_theorem3_finds_what_its_claims_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +191,7 @@ def test_theorem3_finds_what_its_claims_say(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(theorem3, "cases", lambda *_: [({"all": 1}, lambda: asked)])
     monkeypatch.setattr(_theorem3_utility, "cases", lambda *_: [({"data": "all"}, lambda: UTILITY)])
     monkeypatch.setattr(beyond, "cases", lambda **_: few)
-    options = Options(quick=True, seeds=None, address=None, out=tmp_path)
+    options = Options(quick=True, seeds=None, out=tmp_path)
     found = theorem3.run(options)
     verdicts = [claim.verdict for claim in found.claims]
     assert verdicts[:4] == ["reproduced", "reproduced", "reproduced in shape", "reproduced in shape"]
@@ -213,32 +211,6 @@ def test_theorem3_finds_what_its_claims_say(tmp_path: Path, monkeypatch: pytest.
 def test_accuracy_is_lost_only_where_something_is_learnt(third: str, exact: str, verdict: str) -> None:
     rows = [{"accuracy": value, "standard_error": "0.003", "majority": "0.76"} for value in (third, exact)]
     assert theorem3._costs_accuracy(*rows)[0] == verdict
-
-
-def test_theorem3_opens_one_session_for_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row in one of its own would start its actors anew."""
-    told: list[str] = []
-
-    @contextlib.contextmanager
-    def opened(settings: Any, users: int) -> Iterator[None]:
-        told.append(f"open {settings.backend} {settings.address} {users}")
-        yield
-        told.append("close")
-
-    def row(rule: str, theta: float, size: int, *_: Any, **where: Any) -> dict[str, str]:
-        told.append(f"{rule} {size} {where['address']}")
-        return next(each for each in BOUNDS if (each["rule"], each["cluster_size"]) == (rule, str(size)))
-
-    monkeypatch.setattr(theorem3.backends, "opened", opened)
-    monkeypatch.setattr(theorem3, "row", row)
-    learned = [({"data": "all"}, lambda: told.append("learned") or UTILITY)]
-    monkeypatch.setattr(_theorem3_utility, "cases", lambda *_, **__: learned)
-    monkeypatch.setattr(beyond, "cases", lambda **_: [])
-    theorem3.run(Options(quick=True, seeds=None, address="a:1", out=tmp_path))
-    audited = [f"{rule} {size} a:1" for rule, _, size in theorem3.points((100, 30_000), (1.0,))]
-    assert told == ["open shards a:1 30000", *audited, "learned", "close"]
-    theorem3.run(Options(quick=True, seeds=None, address="b:2", out=tmp_path))
-    assert told[len(audited) + 3 :] == ["open shards b:2 30000", "close"]  # rows are the same everywhere
 
 
 def test_beyond_theorem3_is_what_the_accountant_says() -> None:

@@ -40,6 +40,9 @@ THIS = Experiment(
 )  # fmt: skip
 
 
+SECONDS = {"in_one": "it takes seconds"}
+
+
 @pytest.fixture
 def expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     folder = tmp_path / "expected"
@@ -164,9 +167,15 @@ def test_bad_input_is_an_error_and_no_outcome(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("words", "takes", "said"),
     [
-        (("--address", "a:1"), {}, "--address a:1: sample makes no runs on a cluster"),
+        (
+            ("--address", "a:1"),
+            SECONDS,
+            "--address a:1: sample is computed in one process, as it takes seconds",
+        ),
+        (("--workers", "2"), SECONDS, "--workers 2: sample is computed in one process, as it takes seconds"),
         (("--seeds", "2"), {"seeded": False}, "--seeds 2: sample has no number of seeds to choose"),
-        (("--address", "a:1"), {"on_a_cluster": True}, ""),
+        (("--address", "a:1"), {}, ""),
+        (("--workers", "2"), {}, ""),
         (("--seeds", "2"), {}, ""),
     ],
 )
@@ -174,10 +183,10 @@ def test_an_option_of_no_use_is_refused(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     words: tuple[str, ...],
-    takes: dict[str, bool],
+    takes: dict[str, Any],
     said: str,
 ) -> None:
-    this = replace(THIS, **takes)  # type: ignore[arg-type]
+    this = replace(THIS, **takes)
     if not said:
         assert run(tmp_path, *words, experiment=this) == 0
         return

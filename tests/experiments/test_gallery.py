@@ -58,6 +58,16 @@ def test_published_results_are_of_experiments_and_have_their_pictures() -> None:
     assert plots == {file.stem for file in there.pictures().glob("*.svg")}
 
 
+def test_all_quick_runs_take_less_than_ten_minutes_of_processor_time() -> None:
+    """As measured when ``--all --quick --fresh`` last made them all; a script that is new or gone needs that again."""
+    rows = read_csv(Published().results / _gallery.QUICK)
+    seconds = {row["name"]: float(row["processor_seconds"]) for row in rows}
+    assert seconds.keys() == _gallery.experiments().keys()
+    assert min(seconds.values()) > 0
+    assert max(seconds.values()) < 30
+    assert sum(seconds.values()) < 600
+
+
 def test_every_script_is_an_experiment() -> None:
     """Named like its file, with a docstring, all of its words, and a test."""
     tests = [file.read_text() for file in Path(__file__).parent.glob("*.py")]
@@ -173,6 +183,23 @@ def test_all_goes_on_after_a_failure_and_where_it_was(
     assert [call[2] for call in calls[2:]] == ["experiments.second"]
 
 
+def test_seconds_of_quick_runs_are_kept_only_where_all_were_made_again(
+    calls: list[list[str]], published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, file = (
+        ["--all", "--quick", "--fresh", "--out", str(tmp_path / "out")],
+        published.results / "quick_seconds.csv",
+    )
+    assert command.main(words, published) == 1  # "second" failed
+    monkeypatch.setattr(command, "experiments", lambda: {"first": SCRIPTS["first"]})
+    for fewer in ("--all", "--quick", "--fresh"):
+        given = [word for word in words if word != fewer] + (["--only", "first"] if fewer == "--all" else [])
+        assert command.main(given, published) == 0
+        assert not file.exists()
+    assert command.main(words, published) == 0
+    assert read_csv(file) == [{"name": "first", "processor_seconds": "60.7"}]
+
+
 def test_ctrl_c_ends_all_of_them(
     calls: list[list[str]], published: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,14 +217,16 @@ def test_an_option_of_no_use_is_left_out_and_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["--only", "first", "--seeds", "3", "--address", "a:1", "--out", str(tmp_path / "out")]
+    seconds = replace(SCRIPTS["first"][0], in_one="it takes seconds")
+    monkeypatch.setattr(command, "experiments", lambda: {"first": (seconds, "")})
     assert command.main(words, published) == 0
     assert (
-        "experiments: --address a:1: first makes no runs on a cluster: run without it"
+        "experiments: --address a:1: first is computed in one process, as it takes seconds: run without it"
         in capsys.readouterr().err
     )
     assert "--seeds" in calls[0]
     assert "--address" not in calls[0]
-    useful = replace(SCRIPTS["first"][0], seeded=False, on_a_cluster=True)
+    useful = replace(SCRIPTS["first"][0], seeded=False)
     monkeypatch.setattr(command, "experiments", lambda: {"first": (useful, "")})
     assert command.main([*words, "--fresh"], published) == 0
     assert "--seeds 3: first has no number of seeds to choose: run without it" in capsys.readouterr().err

@@ -146,7 +146,7 @@ def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path):
     folder.mkdir()
     (folder / "kdd12.svm.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     (folder / "SUSY").write_text("".join(f"{i % 2} 1:{i % 2}.5 18:1\n" for i in range(60)))
-    found = _neighbours.people(Options(True, None, None, tmp_path), folder)
+    found = _neighbours.people(Options(True, None, tmp_path), folder)
     assert [each.data for each in found] == ["kdd12", "SUSY"]
     assert found[0].about == "the original, 400 of 400 rows"
     assert (found[0].found.n, found[0].found.k) == (400, 200)
@@ -154,9 +154,9 @@ def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path):
         1 / 30,
         29 / 30,
     }  # a feature tells all: 29 others are alike
-    outcome = pitfalls_table2.run(Options(True, None, None, tmp_path), folder)
+    outcome = pitfalls_table2.run(Options(True, None, tmp_path), folder)
     assert any("here SUSY" in claim.says for claim in outcome.claims)
     with pytest.raises(InputError, match="none of its files begins with kag14"):
-        _neighbours.people(Options(True, None, None, tmp_path), Path(__file__).parent)
+        _neighbours.people(Options(True, None, tmp_path), Path(__file__).parent)
     with pytest.raises(InputError, match="--originals '/nope': is no folder; give one that holds kag14"):
-        _neighbours.people(Options(True, None, None, tmp_path), Path("/nope"))
+        _neighbours.people(Options(True, None, tmp_path), Path("/nope"))

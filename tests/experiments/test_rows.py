@@ -155,7 +155,7 @@ def test_each_row_has_settings_of_its_own() -> None:
     """Two rows of equal settings would be one row."""
     for cases in (
         list(theorem3.cases(theorem3.SIZES, theorem3.THETAS, None)),
-        _theorem3_utility.cases("digits", 2, print),
+        _theorem3_utility.cases("digits", 2),
         [case for classes in (2, 10) for case in corrections.cases("digits", classes)],
     ):
         keys = {json.dumps(settings, sort_keys=True) for settings, _ in cases}
