@@ -1,4 +1,4 @@
-"""A run that has lost a shard, or a machine with its shards, is computed again from its start by those that are left.
+"""If a run loses a shard, or a machine with its shards, those that are left compute it again from its start.
 
 Every draw follows from the seed, so the second time gives the same bits: see docs/failures.md.
 """

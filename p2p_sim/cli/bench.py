@@ -62,7 +62,7 @@ class BenchCommand:
         trials = self.name == "audit"
         wrong, name = (self.users, "users") if trials else (self.trials, "trials")
         if wrong is not None:
-            raise InputError(f"--{name} {wrong} means nothing to benchmark {self.name!r}: leave it out")
+            raise InputError(f"--{name} {wrong} has no meaning for benchmark {self.name!r}: leave it out")
         asked = self.trials if trials else self.users
         size: int = (module.TRIALS if trials else module.USERS) if asked is None else asked
         return size

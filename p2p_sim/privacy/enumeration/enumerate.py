@@ -252,7 +252,7 @@ class Way:
 def _laws(
     protocol: Protocol, ways: Iterable[Way], coalitions: Mapping[str, Coalition], channels: str
 ) -> dict[str, dict[Observation, Fraction]]:
-    """Return of each coalition to each of its observations the weight of all ways that show it."""
+    """Return, for each coalition, the weight of all ways that show each of its observations."""
     messages: dict[str, Message] = protocol.messages()
     laws: dict[str, dict[Observation, Fraction]] = {name: {} for name in coalitions}
     for way in ways:
