@@ -127,8 +127,8 @@ class RunCommand(TableOptions):
         float | None,
         ratio(
             REAL_DATA,
-            "Share of the users of whom a coin flips the label or not before the run, for an attack on the trained "
-            "model; default none.",
+            "Share of the users whose label a coin may flip before the run, for an attack on the trained model; "
+            "default none.",
         ),
     ] = None
     users: Users = None

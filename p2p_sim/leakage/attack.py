@@ -46,7 +46,7 @@ WITHIN = (
 )
 
 WORSE = (
-    "her P(y | x) guesses worse than the baseline does, as it knows nothing of a user's own bag or cluster, so that "
+    "her P(y | x) guesses worse than the baseline, because it knows nothing of a user's own bag or cluster; so "
     "messages seem to add less"
 )
 """Of the optimal attacker where labels of one cluster are alike: who knows that may guess better with messages."""

@@ -91,8 +91,8 @@ def reading_of(
         np.fill_diagonal(channel, keep)
     if channel is None:
         raise InputError(
-            "optimal attack: the law of this view is not that of one answer of each victim, and no run has users or "
-            "servers who deviate, whose messages would tell; the bounds below are of the law"
+            "optimal attack: the law of this view is not about one answer of each victim, and no run has messages of "
+            "users or servers who deviate; the bounds below follow from the law"
         )
     return Reading(channel, law.source)
 
