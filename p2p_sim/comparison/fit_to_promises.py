@@ -21,7 +21,7 @@ _DIGITS = 3
 """Of what a promise is relaxed to, rounded up."""
 
 NOBODY = "no such party"
-"""The basis of what a view learns of a protocol that does not have it: 0, whatever happens."""
+"""The basis for a view that the protocol does not have: it learns 0, whatever happens."""
 
 
 @dataclass(frozen=True)
