@@ -104,7 +104,7 @@ class EnumeratedView(Summary):
     def epsilon(self, delta: Any) -> Any:
         """Return the least ε >= 0, in nats, whose δ is at most ``delta``, in [0, 1], or that of each of several.
 
-        Exact but for the logarithm, which is rounded to the nearest float.  Raises InputError for other values.
+        Exact except for the logarithm, which is rounded to the nearest float.  Raises InputError for other values.
         """
         if many_values.several(delta):
             wanted, shape = many_values.checked("delta", delta, probability)
