@@ -41,7 +41,7 @@ class Reading:
 
         Raises InputError where ``eta`` rules out what was drawn.
 
-        *Source:* Bayes, with the law of the view.  *Assumes:* each victim is whom it is all done to.
+        *Source:* Bayes, with the law of the view.  *Assumes:* each victim is the one at whom all of it is aimed.
         """
         drawn = uniform(words(seed, stream("attack", "deviating", 0), 0, len(y)))
         ends = self.channel.cumsum(axis=1)

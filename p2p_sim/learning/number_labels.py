@@ -31,7 +31,7 @@ MOST_CLIPPED = 0.5
 
 
 def on_the_grid(protocol: Protocol, data: Dataset) -> tuple[Dataset, Floats, int]:
-    """Return data whose classes are a protocol's numbers, of each row the nearest; every row's number; clipped rows.
+    """Return data whose classes are a protocol's numbers, the nearest for each row; every row's number; clipped rows.
 
     Raises InputError where a label is no number, or more than half of them are outside the protocol's range.
     """
