@@ -6,8 +6,8 @@ import gc
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -25,14 +25,14 @@ if (
 
 
 @pytest.fixture(autouse=True)
-def own_modules_are_forgotten() -> Iterator[None]:
-    """What a test imported from a temporary folder, and the way there, is not found by the tests that follow."""
-    modules, finders = set(sys.modules), sys.meta_path[:]
+def own_modules_are_forgotten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test imported from a folder of its own, and the way there, is not found by the tests that follow."""
+    modules, finders, folder = set(sys.modules), sys.meta_path[:], tmp_path_factory.getbasetemp()
     yield
     sys.meta_path[:] = [each for each in sys.meta_path if each in finders or type(each).__name__ != "Own"]
     for name in set(sys.modules) - modules:
         file = getattr(sys.modules[name], "__file__", None)
-        if file is not None and str(file).startswith(tempfile.gettempdir()):
+        if file is not None and Path(file).is_relative_to(folder):
             del sys.modules[name]
 
 

@@ -66,9 +66,4 @@ def compare(
         address=address,
         budget=question.seconds_of(budget),
         tell=tell,
-        say=_say_nothing,
     )
-
-
-def _say_nothing(_line: str) -> None:
-    """Say nothing."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,13 +48,14 @@ def made(
     address: str | None,
     budget: float | None,
     tell: Progress,
-    say: Callable[[str], None],
 ) -> Comparison:
     """Make a comparison; see ``p2p_sim.compare``.  ``budget``: seconds."""
     begin = time.monotonic()
     address = sweeping.where_made(workers, address)
     tell("looking at the data", 0, 0)
     people = people_of(question.people, question.range)
+    for caution in () if people.data is None else people.data.cautions:  # now: what follows takes minutes
+        warnings.warn(caution, UserWarning, stacklevel=2)
     found, others = candidates.of(question.protocols, people.labels, people.features)
     if not found:
         raise InputError(
@@ -64,7 +65,6 @@ def made(
     for promise in question.promises.every:
         promise.view.check([each.kind for each in found])
     place = _place(question, out)
-    say(f"{place}: {len(found)} protocols, {len(question.seeds)} seeds")
     work = _Work(question, people, place, workers, address, begin, budget, tell)
     with folder.held(place) as kept:
         with _warned_once():

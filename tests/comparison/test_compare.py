@@ -178,7 +178,7 @@ def test_what_was_calibrated_for_other_data_is_not_taken_up(compared: Compared, 
     how |= {"target": "epsilon=0", "protocols": ["laplace-label-proportions"], "seeds": 1}
 
     def write(more: int) -> None:
-        rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(60 + more)]
+        rows = [f"{i % 7},{'yes' if i % 3 else 'no'}" for i in range(60 + more)]
         place.write_text("\n".join(["x,y", *rows]) + "\n")
 
     write(0)
@@ -464,3 +464,24 @@ def test_who_interrupts_it_is_told_how_it_goes_on(
     monkeypatch.setattr("p2p_sim.comparison.compare", interrupted)
     assert program.main(["compare", "--users", "30", "--target", "epsilon=1"]) == 130
     assert capsys.readouterr().err.endswith("give the same command again to go on\ninterrupted\n")
+
+
+def test_columns_to_leave_out_are_warned_of_before_minutes_are_spent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class BegunError(Exception):
+        pass
+
+    def begun(*_: Any) -> Any:
+        raise BegunError
+
+    monkeypatch.setattr(comparing._Work, "calibrated", begun)
+    table = {"id": np.arange(300), "same": np.ones(300), "x": np.arange(300) % 7, "y": np.arange(300) % 2}
+    pandas.DataFrame(table).to_csv(tmp_path / "f.csv", index=False)
+    about = {"label": "y", "positive": "1", "target": "epsilon=1", "out": tmp_path / "o", "progress": False}
+    with pytest.warns(UserWarning, match="--drop") as heard, pytest.raises(BegunError):
+        p2p_sim.compare(tmp_path / "f.csv", **about)
+    assert [re.findall("--drop [a-z]+", str(each.message)) for each in heard] == [
+        ["--drop id"],
+        ["--drop same"],
+    ]
