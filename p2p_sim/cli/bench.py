@@ -40,7 +40,7 @@ class BenchCommand:
         int | None, count(EXECUTION, "Worlds for each label, for audit only; default 20000.")
     ] = None
     cases: Annotated[str | None, text(EXECUTION, "Which cases to measure; default all.", "A,B")] = None
-    repeat: Annotated[int, count(EXECUTION, "Number of repeats, of which the median counts; default 5.")] = 5
+    repeat: Annotated[int, count(EXECUTION, "Number of repeats; the median counts.  Default 5.")] = 5
     json: Json = False
     format: Format = "text"
 
