@@ -20,7 +20,7 @@ class Summary(ABC):
     """A result that tells what it is in a few rows; ``repr`` is its own, one line that computes nothing."""
 
     def __init_subclass__(cls) -> None:
-        """Give each class the method itself: of one that is inherited IPython prefers the class's own ``repr``."""
+        """Give each class the method itself: to an inherited one IPython prefers the class's own ``repr``."""
         super().__init_subclass__()
         cls._repr_pretty_ = Summary._repr_pretty_  # type: ignore[method-assign]
 

@@ -55,7 +55,7 @@ class Randomizer:
     """Outputs, as multiples of ``step``, in steps of labels, and how often each label reports them.
 
     ``chances[label][output]``: of ``WORD`` words.  ``nodes``: the labels whose rows were chosen; others are mixtures.
-    ``alike``: whether all pairs of nodes are, but for the order of outputs, as in randomized response.
+    ``alike``: whether all pairs of nodes are, except for the order of outputs, as in randomized response.
     """
 
     step: Fraction

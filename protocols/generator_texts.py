@@ -109,7 +109,7 @@ def _columns(where: str, header: list[str]) -> tuple[list[str], list[str]]:
     features = [word for word in header if word not in ("label", "weight", DEVIATION, *several)]
     if "label" not in header or len(set(header)) < len(header) or not features:
         raise InputError(
-            f"{where}: its first line is {header}; it must name the columns: label, at will weight and {DEVIATION}, "
+            f"{where}: its first line is {header}; it must name the columns: label, optionally weight and {DEVIATION}, "
             "and features"
         )
     noise = [DEVIATION if one else f"{DEVIATION} {feature}" for feature in features]

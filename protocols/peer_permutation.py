@@ -92,8 +92,8 @@ def successors(cluster: Members, ids: npt.NDArray[np.int64], seeds: npt.NDArray[
 def agreed_order(seed: int, size: int) -> npt.NDArray[np.int64]:
     """Return the permutation of 0 .. size - 1 that a seed stands for: the order of ``size`` words of SHAKE-256.
 
-    If the seed is uniform and the words are as good as random, the permutation is uniform but for equal words, of which
-    a cluster of s has some with probability below s^2 / 2^65.
+    If the seed is uniform and the words are as good as random, the permutation is uniform except for equal words, of
+    which a cluster of s has some with probability below s^2 / 2^65.
     """
     stream = hashlib.shake_256(b"p2p-sim peer permutation" + seed.to_bytes(8, "little"))
     return order(np.frombuffer(stream.digest(8 * size), "<u8").astype(np.uint64))

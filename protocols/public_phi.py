@@ -18,7 +18,7 @@ from p2p_sim.core import InputError
 from p2p_sim.core.number_texts import read_whole
 from protocols._pinned_files import lines_of, pinned
 
-FORMS = "a .csv file with the columns label and cluster, and features at will"
+FORMS = "a .csv file with the columns label and cluster, and optional features"
 """How a sample is written."""
 
 

@@ -1,4 +1,4 @@
-"""A run that has lost a shard, or a machine with its shards, is computed again from its start by those that are left.
+"""If a run loses a shard, or a machine with its shards, those that are left compute it again from its start.
 
 Every draw follows from the seed, so the second time gives the same bits: see docs/failures.md.
 """
@@ -62,7 +62,7 @@ def until_whole(
 
 
 def _starved() -> int:
-    """Return how many processes this machine's kernel has ended for want of memory since it was started."""
+    """Return how many processes this machine's kernel has ended for lack of memory since it was started."""
     try:
         counts = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     except (OSError, ValueError):
@@ -71,9 +71,9 @@ def _starved() -> int:
 
 
 def _kernel(before: int) -> str:
-    """Say so if the kernel has ended processes for want of memory meanwhile: the actor may be one of them."""
+    """Say so if the kernel has ended processes for lack of memory meanwhile: the actor may be one of them."""
     number = _starved() - before
     if number <= 0:
         return ""
     what = "a process" if number == 1 else f"{number} processes"
-    return f"; meanwhile the kernel of this machine ended {what} for want of memory: use fewer users or more machines"
+    return f"; meanwhile the kernel of this machine ended {what} for lack of memory: use fewer users or more machines"

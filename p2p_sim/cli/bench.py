@@ -40,7 +40,7 @@ class BenchCommand:
         int | None, count(EXECUTION, "Worlds for each label, for audit only; default 20000.")
     ] = None
     cases: Annotated[str | None, text(EXECUTION, "Which cases to measure; default all.", "A,B")] = None
-    repeat: Annotated[int, count(EXECUTION, "Number of repeats, of which the median counts; default 5.")] = 5
+    repeat: Annotated[int, count(EXECUTION, "Number of repeats; the median counts.  Default 5.")] = 5
     json: Json = False
     format: Format = "text"
 
@@ -62,7 +62,7 @@ class BenchCommand:
         trials = self.name == "audit"
         wrong, name = (self.users, "users") if trials else (self.trials, "trials")
         if wrong is not None:
-            raise InputError(f"--{name} {wrong} means nothing to benchmark {self.name!r}: leave it out")
+            raise InputError(f"--{name} {wrong} has no meaning for benchmark {self.name!r}: leave it out")
         asked = self.trials if trials else self.users
         size: int = (module.TRIALS if trials else module.USERS) if asked is None else asked
         return size

@@ -53,15 +53,16 @@ class GeneratorCommand(TableOptions):
     bandwidth: Annotated[
         str | None,
         text(
-            REQUEST, "Of kernels, in deviations of a feature, or a rule; default scott.", "P|scott|silverman"
+            REQUEST, "For kernels: in deviations of a feature, or a rule; default scott.", "P|scott|silverman"
         ),
     ] = None
-    components: Annotated[int | None, count(REQUEST, "Of a mixture for each label; default 5.")] = None
+    components: Annotated[int | None, count(REQUEST, "For a mixture: for each label; default 5.")] = None
     rows: Annotated[
-        int | None, count(REQUEST, "Rows of each label: of kernels the most, default 1000; of a GAN 200.")
+        int | None,
+        count(REQUEST, "Rows for each label: for kernels at most, default 1000; for a GAN, default 200."),
     ] = None
-    steps: Annotated[int | None, count(REQUEST, "Of a GAN's training; default 2000.")] = None
-    seed: Annotated[int | None, count(REQUEST, "Of a mixture or GAN; default 0.")] = None
+    steps: Annotated[int | None, count(REQUEST, "For a GAN: steps of training; default 2000.")] = None
+    seed: Annotated[int | None, count(REQUEST, "For a mixture or a GAN; default 0.")] = None
 
     def execute(self, _command: Command) -> int:
         """Fit and write."""

@@ -47,7 +47,7 @@ class KeptFolder:
 
     @property
     def strangers(self) -> list[str]:
-        """Names of what lies in the folder and is none of its own files."""
+        """Names of the folder's entries that are not its own files."""
         if self.kind == SWEEP:
             return _strangers(self.path, sweep_files.FILES)
         if self.kind == RUN:
@@ -60,7 +60,7 @@ class KeptFolder:
 
 
 def _strangers(path: Path, own: Iterable[str]) -> list[str]:
-    """Return names of what lies in a folder beside what is its own; of no folder, none."""
+    """Return the names of a folder's entries beside its own files; none if it is no folder."""
     if not path.is_dir():
         return []
     return sorted(

@@ -50,7 +50,7 @@ class Place:
 
 
 def places() -> list[Place]:
-    """Return every verb that is loaded, and before verbs of its own the verb that has them."""
+    """Return every verb that is loaded; one with verbs of its own comes before them."""
     found = []
     for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
         help_text = " ".join((command.help or "").partition("\n\n")[0].split())

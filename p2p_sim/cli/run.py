@@ -96,7 +96,7 @@ class RunCommand(TableOptions):
         text(
             REAL_DATA,
             "Every value that a label of --data or --population can have, in the order of their numbers; default those "
-            "that occur, of --population bool or 0, 1, ...",
+            "that occur, with --population bool or 0, 1, ...",
             "A,B",
         ),
     ] = None
@@ -104,7 +104,7 @@ class RunCommand(TableOptions):
         str | None,
         text(
             REAL_DATA,
-            "A column of clusters: numbers, or text; of --population integers that rows are sorted by.",
+            "A column of clusters: numbers, or text; with --population integers by which rows are sorted.",
         ),
     ] = None
     clusters: Clusters = None
@@ -112,7 +112,7 @@ class RunCommand(TableOptions):
         float | None,
         ratio(
             REAL_DATA,
-            "Share of the rows that are test rows, not users; default the set's own test part, else 0.2; of "
+            "Share of the rows that are test rows, not users; default the set's own test part, else 0.2; with "
             "--population none.",
         ),
     ] = None
@@ -120,15 +120,15 @@ class RunCommand(TableOptions):
         str | None,
         text(
             REAL_DATA,
-            "A scikit-learn classifier, default logistic-regression; of numbers a regressor, default ridge; or none.",
+            "A scikit-learn classifier, default logistic-regression; for numbers a regressor, default ridge; or none.",
         ),
     ] = None
     canaries: Annotated[
         float | None,
         ratio(
             REAL_DATA,
-            "Share of the users of whom a coin flips the label or not before the run, for an attack on the trained "
-            "model; default none.",
+            "Share of the users whose label a coin may flip before the run, for an attack on the trained model; "
+            "default none.",
         ),
     ] = None
     users: Users = None
@@ -136,8 +136,8 @@ class RunCommand(TableOptions):
         str | None,
         text(
             REAL_DATA,
-            "Users in Parquet files sorted by cluster, of whom each shard reads its own: a shared path, or s3://... "
-            "With --label (default y), --positive, --classes, --cluster-column, --test, --split-seed as of --data. A "
+            "Users in Parquet files sorted by cluster; each shard reads its own. A shared path, or s3://... "
+            "With --label (default y), --positive, --classes, --cluster-column, --test, --split-seed as for --data. A "
             "--model is trained on the other columns (--drop), in batches.",
             "PLACE",
         ),

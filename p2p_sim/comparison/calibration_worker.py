@@ -102,7 +102,7 @@ def _promises(kind: type[Protocol], asked: Sequence[Any]) -> list[fit_to_promise
 
 
 def _messages(protocol: Protocol, people: Population) -> float:
-    """Return how many messages a user sends in a small run: how dear it is beside others; 0 where there is none."""
+    """Return how many messages a user sends in a small run: how costly it is beside others; 0 where there is none."""
     with suppress(InputError, ProtocolError):
         few = Crowd.of(people, protocol).make(_FEW)
         done = start(protocol, few, seed=0, digest=False, progress=False, threads=1)

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from p2p_sim.sweep.folder import SweepFolder
 
 SCALES = (0.5, 2.0, 0.25, 4.0)
-"""By what the target's epsilon is multiplied for the picture, the nearest first."""
+"""Factors of the target's epsilon for the picture, the nearest first."""
 
 _CALIBRATING, _RUNNING, _AGAIN, _PICTURING = 0.4, 0.8, 0.65, 0.95
-"""Parts of a time budget at which calibrations, runs and the picture's runs end; of a comparison without a picture runs
-end where the picture's would.  What was left out by then is calibrated again up to ``_AGAIN``, if there is time."""
+"""Parts of a time budget at which calibrations, runs and the picture's runs end.  Without a picture, runs end where the
+picture's would.  What was left out by then is calibrated again up to ``_AGAIN``, if there is time."""
 
 
 def made(
@@ -105,15 +105,15 @@ class _Work:
 
     @property
     def part(self) -> float:
-        """The part of the budget that is over; 1 where there is none, as nothing was left out for want of time."""
+        """The part of the budget that is spent; 1 without a budget, as then nothing is left out for lack of time."""
         return 1.0 if self.budget is None else (time.monotonic() - self.begin) / self.budget
 
     def calibrated(
         self, found: Sequence[candidates.Candidate], kept: SweepFolder, part: float
     ) -> list[Calibrated]:
-        """Calibrate protocols to the target, and for the picture to others, up to a part of the budget.
+        """Calibrate protocols to the target, and for the picture to other values, up to a part of the budget.
 
-        What was, is not again.
+        Nothing is calibrated twice.
         """
         jobs = calibrations.jobs(found, self.question.promises, SCALES if self.question.picture else ())
         self.tell("calibrating protocols", 0, 0)
@@ -129,7 +129,7 @@ class _Work:
         return self._runner.made([(fit, self.question.seeds)], True, self.place / RUNS, until)
 
     def pictured(self, those: Sequence[Calibrated], further: Sequence[Calibrated]) -> Swept:
-        """Run what is calibrated to other epsilons of one seed, and some ``further`` of all seeds."""
+        """Run what is calibrated to other epsilons with one seed, and some ``further`` with all seeds."""
         first, others = self.question.seeds[: runs.PICTURED], self.question.seeds[runs.PICTURED :]
         series = [(those, first), (further, others)]
         return self._runner.made(series, False, self.place / PICTURE, self._until(_PICTURING))
@@ -209,9 +209,9 @@ def _result(
 def _pictured(
     work: _Work, calibrated: Sequence[Calibrated], rows: Sequence[table.Row]
 ) -> tuple[Swept, list[recommendation.Rung]]:
-    """Run protocols at other epsilons, of all seeds at larger ones where none is of use at the target.
+    """Run protocols at other epsilons; with all seeds at larger ones if none is of use at the target.
 
-    Returns the runs, and where none is of use what those at larger epsilons gave.
+    Returns the runs and, if none is of use, what those at larger epsilons gave.
     """
     run = {str(row["protocol"]) for row in rows if row.get("seeds")}
     those = [
@@ -253,7 +253,7 @@ def _point(each: Calibrated, trials: table.Trials, promises: Any) -> dict[str, A
 
 
 def _remarks(question: Question, people: People, first: candidates.Candidate) -> list[str]:
-    """Return doubts that are of all protocols alike; ``first``: any that takes the labels."""
+    """Return the doubts that concern all protocols; ``first``: any that takes the labels."""
     found: list[str] = []
     if people.data is not None:
         found += data_warnings.data_warnings(_examples(question, people.data, first))
@@ -303,7 +303,7 @@ def _is_number(text: str) -> bool:
 
 
 def _cut_short(question: Question, swept: Sequence[tuple[Calibrated, table.Trials]]) -> list[str]:
-    """Return which protocols have fewer seeds than were asked for, though some."""
+    """Return which protocols have some seeds, but fewer than were asked for."""
     few = [
         f"{each.job.candidate.name} {len(trials.made)}"
         for each, trials in swept
@@ -322,9 +322,9 @@ def _among_fewer(people: People, swept: Sequence[tuple[Calibrated, table.Trials]
     if not names:
         return []
     return [
-        f"among so many users as the others, {' and '.join(names)} cannot be simulated here: what the table has of "
-        f"{'them' if len(names) > 1 else 'it'}, but for what views learn, is of runs among {runs.FEWER_USERS:,}, and "
-        "more users would make a better model"
+        f"{' and '.join(names)} cannot be simulated here among as many users as the others: except for what "
+        f"views learn, {'their' if len(names) > 1 else 'its'} figures are of runs among {runs.FEWER_USERS:,} users, "
+        "and more users would make a better model"
     ]
 
 
@@ -338,7 +338,7 @@ def _examples(question: Question, data: Dataset, first: candidates.Candidate) ->
 
 
 def _write(result: Comparison) -> None:
-    """Write what was found into the comparison's folder, readable by its owner alone: it tells seeds."""
+    """Write what was found into the comparison's folder, readable by its owner alone: it contains seeds."""
     place = result.path
     output_files.write(place / TABLE, result.table.to_parquet(index=False), private=True)
     text = result.table.to_csv(index=False, lineterminator="\n")

@@ -21,7 +21,7 @@ _DIGITS = 3
 """Of what a promise is relaxed to, rounded up."""
 
 NOBODY = "no such party"
-"""The basis of what a view learns of a protocol that does not have it: 0, whatever happens."""
+"""The basis for a view that the protocol does not have: it learns 0, whatever happens."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ def too_many_users(
             continue
         largest, looking = request.sizes()[-1], each.row.colluders
         why = (
-            f"{each.key} is {looking} users who look at one more, and the largest cluster has {largest} users in all, "
+            f"{each.key} is {looking} users who look at another one, and the largest cluster has only {largest} users, "
             "so there is no such view"
         )
         instead = (
             f"make the clusters larger (one of {looking + 1} users at least: fewer --clusters, or a larger "
-            f"--cluster-size), or name a coalition of at most {largest - 1} in the place of {each.key}"
+            f"--cluster-size), or name a coalition of at most {largest - 1} instead of {each.key}"
         )
         return Fitted(None, "", {}, f"{why}: {instead}", {}, instead)
     return None

@@ -18,10 +18,10 @@ from p2p_sim.sweep.table import FAILED, LEFT_OUT, MADE
 
 FITS, FRONT, DOMINATED = "fits", "front", "dominated"
 FITS_NOT, NOT_APPLICABLE = "does not fit", "does not apply"
-"""Values of ``status``; of a protocol that fits, "front" or "dominated" once it is held against the others."""
+"""Values of ``status``; a protocol that fits is "front" or "dominated" once it is compared with the others."""
 
 WORST_PARTY = "epsilon_nats[worst party]"
-"""The column of what the party learns who learns most by herself."""
+"""The column of the epsilon of the party who learns most by herself."""
 
 BASIS = {
     "utility": (
@@ -46,7 +46,7 @@ BASIS = {
     "seconds": "simulated as seconds[network], and computing as it was measured on this machine",
     WORST_PARTY: "the largest ε of a party by herself: of each server, a peer, and a peer who deviates",
 }
-"""On what the figures of each column stand."""
+"""What the figures of each column are based on."""
 
 Row = dict[str, Any]
 
@@ -65,7 +65,7 @@ class Trials:
 
     @property
     def all_failed(self) -> bool:
-        """Whether no run could be made, which is not for want of time."""
+        """Whether no run could be made, for another reason than lack of time."""
         return {row["status"] for row in self.rows} == {FAILED}
 
     @property
@@ -83,7 +83,7 @@ class Trials:
         return best, found
 
     def models(self) -> dict[str, dict[int, float]]:
-        """Return of each model that all runs have its figure by seed."""
+        """Return, for each model that all runs have, its figure by seed."""
         every = {which: self.figures(f"{self.metric}[{which}]") for which in ("released", "corrected")}
         return {which: own for which, own in every.items() if own and len(own) == len(self.made)}
 
@@ -249,7 +249,7 @@ def _test_rows(trials: Trials, same_users: bool) -> beyond_guessing.TestRows:
 
 
 def _attack(trials: Trials, same_users: bool) -> Row:
-    """Return the figures of the best attacker, of those who look at messages at all."""
+    """Return the figures of the best attacker among those who look at messages."""
     names = {name[10:-1] for row in trials.made for name in row if name.startswith("advantage[")}
     found = best_attacker.best({name: _attacked(trials, name) for name in names}, same_users=same_users)
     why = trials.first("attack_why") or ""

@@ -227,8 +227,8 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
         which, covers = "drawn anew for each seed", ""
     told = features_tell([dict(each) for each in fit])
     front = (
-        "*: on the front: no other is at least as good in utility, proven ε of every promise and of who learns most, "
-        "bytes and seconds, and better in one"
+        "*: on the front: no other is better in one of these and at least as good in all: utility, proven ε of every "
+        "promise and of who learns most, bytes and seconds"
     )
     said = [
         *([front] if any(mark(each, told) == _MARKS[FRONT] for each in fit) else []),
@@ -238,8 +238,8 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
         f"a 95 % interval{covers}{_beside(row)}",
         "ε: nats, exact unless marked; less is better for users.  ε most: of the server or peer who learns most by "
         "herself",
-        f"ε = {promise.epsilon:g}: of 100 labels that are one of two, each as likely, who has the view guesses "
-        f"{figure_text.right_of_100(promise.epsilon)} right at most, δ aside; without it, 50",
+        f"ε = {promise.epsilon:g}: of 100 labels that are one of two, equally likely, whoever has the view guesses "
+        f"at most {figure_text.right_of_100(promise.epsilon)} right, δ aside; without it, 50",
         *_of_attacks(fit, promise.view.key),
         "messages, bytes: of a user, sent and received.  seconds: simulated, links of 20 ms and 10 Mbit",
         *_of_alike(fit),
@@ -310,10 +310,10 @@ _OF_RARE = "points of balanced accuracy, as one class is rare,"
 
 _OPTIMAL = (
     "optimal: the attacker who guesses by Bayes, from the messages and an estimate of P(label | features).  She is the "
-    "best one only where the estimate is right; where it is not she may do worse than the baseline"
+    "best one only if the estimate is right; if it is not, she may do worse than the baseline"
 )
 
 _WHY_BASELINES = (
-    "it differs where users meet in clusters, as everybody knows who is in which and may guess by their shares of "
-    "labels, and where runs are among other users"
+    "it differs where runs are among other users, and where users meet in clusters: everybody knows who is in which, "
+    "and may guess by their shares of labels"
 )

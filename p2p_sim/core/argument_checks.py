@@ -26,7 +26,7 @@ def check_range(
 def check_flip(name: str, value: Any) -> None:
     """Check, in a program, that a chance of noise can be drawn: it is 0, or at least one random word in 2^64.
 
-    A smaller one would leave the noise out, and show more than the law of the chance says.  Raises InputError naming
+    A smaller one would never add noise, and show more than the law of the chance says.  Raises InputError naming
     parameter and value.
     """
     if 0 < value < 2.0**-64:

@@ -19,7 +19,7 @@ _FOLDERS = ("core", "crypto", "network")
 """Parts of this package that decide bits, beside the protocols."""
 
 _BESIDE = ("comparison", "errata", "leakage", "plan", "render", "report", "sweep")
-"""Folders that show a run, foresee it or are about several; what they note of one was computed by other folders."""
+"""Folders that show a run, plan it or are about several; what they note of one was computed by other folders."""
 
 _COMMAND = ("run.py", "users.py", "parameters.py", "population_option.py", "table_options.py")
 """Modules of the command line in which the words of a run get their meaning and their defaults; others are verbs."""
@@ -41,7 +41,7 @@ def fingerprint(protocol: Protocol | None) -> str:
 def sources(protocol: Protocol) -> dict[str, str]:
     """Return the SHA-256 of each source file that decides what a command leaves in a run's folder: ``core/draw.py``.
 
-    It is every file of this package, new ones too, but what only shows a run, and the other commands.
+    It is every file of this package, new ones too, except what only shows a run, and the other commands.
     """
     package = Path(__file__).parents[1]
     files = {*_with_protocol(protocol, filter(_decides_folder, package.rglob("*.py")))}

@@ -24,7 +24,7 @@ class Layout:
     """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``.
 
     ``server``: whether they are a server's, whose plain arrays then have one entry a message.  ``given``: whether they
-    stand for no inbox, but for whatever the program pairs them with (``me.each``).
+    stand for no inbox, except for whatever the program pairs them with (``me.each``).
     """
 
     server = given = False

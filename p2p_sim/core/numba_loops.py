@@ -86,7 +86,7 @@ def bernoulli(key0, key1, owner, first_block, threshold, out):
 
 @njit(types.void(_u64, _u64, _L, _u64, _L, _W_OUT), **_OPTIONS)
 def words_of(key0, key1, parties, each, outputs, out):
-    """Fill ``out`` with an output of each party: of her own stretch if ``each`` is 1, of one for all if it is 0.
+    """Fill ``out`` with one output for each party: of her own stretch if ``each`` is 1, of a common one if it is 0.
 
     By tiles: the cipher then runs in vectors, for all four words of a block, of which one is taken.
     """
@@ -192,9 +192,9 @@ MULTIPLES = (np.dtype(np.uint16), np.dtype(np.int32))
     **_OPTIONS,
 )
 def multiples(values, factor, least, most, out):
-    """Write the nearest multiple of each number, of a tie the even one; return whether all are in the range.
+    """Write the nearest multiple of each number, in a tie the even one; return whether all are in the range.
 
-    What is not in it, such as nan, is written as 0: as an integer it could be anything.
+    A number outside it, such as nan, is written as 0: converted to an integer it could be anything.
     """
     inside = True
     for i in range(len(values)):
@@ -207,7 +207,7 @@ def multiples(values, factor, least, most, out):
 
 @njit(types.boolean(_B, _ROWS, _ROWS, types.float64, types.float64, types.float64, _ROWS_I_OUT), **_OPTIONS)
 def choose_multiples(mask, one, other, factor, least, most, out):
-    """By tiles, and without branches: a mask is random, a processor would guess wrong half the time.
+    """Works by tiles and without branches: a mask is random, so a processor would mispredict half the branches.
 
     ``one``, ``other``: the bits of numbers.
     """
@@ -258,8 +258,8 @@ def words_below(key0, key1, owner, start, each, limit, out):
 def weighted(drawn, sums, width, totals, rows, out):
     """Draw an outcome by the weights of a row, of which ``sums`` holds ``width`` running sums, a power of two.
 
-    By halving, without branches: words are random, a processor would guess wrong half the time.  In loops of their own
-    what is looked up and what is computed, which then runs in vectors.
+    By halving, without branches: words are random, so a processor would mispredict half the branches.  In loops of
+    their own what is looked up and what is computed, which then runs in vectors.
     """
     held, place, found = np.empty(2048, np.uint64), np.empty(2048, np.uint64), np.empty(2048, np.uint64)
     for low in range(0, len(out), 2048):
@@ -385,13 +385,13 @@ def at_home(rows, first):
 
 @njit(types.int64(_I, _I, _i64, _B_OUT, _I_OUT), **_OPTIONS)
 def tally(rows, others, first, out, around):
-    """Count rows, but those that equal their entry of ``others``, which may be empty."""
+    """Count rows, except those that equal their entry of ``others``, which may be empty."""
     apart, wraps = len(others) > 0, 0
     for i in range(len(rows)):
         place = np.uint64(np.int64(rows[i]) - first)
         before = out[place]
         fresh = np.uint8(before + np.uint8(not apart or rows[i] != others[i]))
-        if fresh < before:  # one comparison: whether a count is 0 no processor could guess
+        if fresh < before:  # one comparison: no processor could predict whether a count is 0
             around[wraps] = place
             wraps += 1
         out[place] = fresh
@@ -400,7 +400,7 @@ def tally(rows, others, first, out, around):
 
 @njit(types.int64(_I, types.int32, _i64, _B_OUT, _I_OUT), **_OPTIONS)
 def tally_from(rows, other, first, out, around):
-    """Count rows, but those at places i that equal ``other`` + i."""
+    """Count rows, except those at places i that equal ``other`` + i."""
     wraps = 0
     for i in range(len(rows)):
         place = np.uint64(np.int64(rows[i]) - first)
@@ -443,7 +443,7 @@ def orders(drawn, starts, few, out):
 
 @njit(types.void(_I, _I, _L_OUT, _I_OUT), **_OPTIONS)
 def divide(to, bounds, starts, order):
-    """Counting sort without branches: destinations are random, a processor would guess wrong half the time."""
+    """Counting sort without branches: destinations are random, so a processor would mispredict half the branches."""
     shards = np.empty(len(to), np.uint16)
     for i in range(len(to)):
         shard = np.uint64(0)

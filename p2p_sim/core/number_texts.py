@@ -1,6 +1,6 @@
 """Numbers in texts: the one way in which options, faults, graphs, traces and labels are read.
 
-A number has ASCII digits, with a point and an exponent at will: 5, 0.05, .5, 1e-6.  No underscores, no blanks, no
+A number has ASCII digits, with an optional point and exponent: 5, 0.05, .5, 1e-6.  No underscores, no blanks, no
 digits of other scripts, and nothing that a float would turn into 0 or infinity.
 """
 

@@ -40,7 +40,7 @@ _kinds: WeakKeyDictionary[type[Protocol], dict[str, Message]] = WeakKeyDictionar
 
 
 class _Messages:
-    """``Protocol.messages``: of a class the kinds as declared, of a protocol as it sends them."""
+    """``Protocol.messages``: for a class the kinds as declared, for a protocol as it sends them."""
 
     def __get__(self, protocol: Protocol | None, owner: type[Protocol]) -> Callable[[], dict[str, Message]]:
         def messages() -> dict[str, Message]:

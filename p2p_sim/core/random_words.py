@@ -26,7 +26,7 @@ _MANY = 8_000
 _SHORT = 500
 """Words of which an argsort is as fast as anything else."""
 _HANDFUL = 20
-"""Words, or parties of several, up to which one after the other is sooner done than all of them by numpy."""
+"""Words, or parties with several, up to which a loop is faster than numpy."""
 _SOME = 1_500
 """Words up to which calls of numpy take longer than its work."""
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)

@@ -110,14 +110,14 @@ ERRATA = (
     ),
     Erratum(
         "unified-lemma-a1", PAPER, "Lemma A.1", "exceeded",
-        "by Bernstein's inequality the ones of a bag are within √k c_k of kp but for a probability of 1/(2k)",
+        "by Bernstein's inequality the ones of a bag are within √k c_k of kp except with a probability of 1/(2k)",
         "Bernstein's radius for that is L/3 + √(L²/9 + 2kp(1 − p)L), L = ln 4k; the bound counts as claimed",
         "k = 1000, p = 1/2: probability of being farther away than √k c_k",
         lemma_a1,
     ),
     Erratum(
         "unified-lemma-a2", PAPER, "Lemma A.2", "exceeded",
-        "with b = min(kp + √k c_k, 1) the ones of a bag are in [a, b] but for a probability of 1/(2k)",
+        "with b = min(kp + √k c_k, 1) the ones of a bag are in [a, b] except with a probability of 1/(2k)",
         "b = min(kp + √k c_k, k), for a right radius",
         "k = 1000, p = 1/2: probability of being outside [a, b]",
         lemma_a2,

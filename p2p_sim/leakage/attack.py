@@ -46,7 +46,7 @@ WITHIN = (
 )
 
 WORSE = (
-    "her P(y | x) guesses worse than the baseline does, as it knows nothing of a user's own bag or cluster, so that "
+    "her P(y | x) guesses worse than the baseline, because it knows nothing of a user's own bag or cluster; so "
     "messages seem to add less"
 )
 """Of the optimal attacker where labels of one cluster are alike: who knows that may guess better with messages."""
@@ -251,7 +251,7 @@ class _Table:
     def thinks_worse(self, eta: Floats) -> bool:
         """Whether P(y | x) guesses surely worse than the baseline, where messages are mixed within several groups.
 
-        No message is in either guess, so users are independent, but for the labels by which estimates were made.
+        No message is in either guess, so users are independent, except for the labels by which estimates were made.
         """
         if self.baseline.expected is not None or not priors.several(self.groups):
             return False

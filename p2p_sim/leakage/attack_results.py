@@ -36,11 +36,11 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True)
 class ImpliedEpsilon:
-    """The epsilon (nats) at ``delta`` that guesses of coins imply at least, of one label that is replaced.
+    """The least epsilon (nats) at ``delta``, for one label that is replaced, that guesses of coins imply.
 
-    ``value``: at the table's confidence.  ``sure``: at ``advantage.SURE`` and a smaller delta, ``sure_delta``, for one
-    as large as an error so small hides whatever is guessed.  ``coins``: how many there were, ``right``: how many were
-    guessed right when all were guessed.
+    ``value``: at the table's confidence.  ``sure``: at ``advantage.SURE`` and a smaller delta, ``sure_delta``, because
+    a delta as large as such a small error would hide whatever is guessed.  ``coins``: how many there were, ``right``:
+    how many were guessed right when all were guessed.
     """
 
     value: float
@@ -61,7 +61,7 @@ class AttackRow:
     ``ratio``: utility / baseline.  ``basis``: "exact" by a law or an enumeration, "measured" on messages, with the
     confidence of the table; "lower" where the attack leaves out part of what the view shows; "refused" with ``why``,
     and then the numbers are NaN.  ``source``: paper and theorem.
-    ``least``: what bounds are held against; None: the lower ends themselves, as of exact rows.  ``epsilon``: what
+    ``least``: what bounds are compared with; None: the lower ends themselves, as for exact rows.  ``epsilon``: what
     guesses of coins imply; None where no coins are guessed.
     """
 

@@ -1,6 +1,6 @@
 """The canary attack: whose label was flipped, as the confidences of a released model tell.
 
-Of some users, the canaries, a coin flips the label or not before the protocol runs.  The attacker knows who they are,
+Before the protocol runs, a coin may flip the label of some users, the canaries.  The attacker knows who they are,
 their labels before the coin, and the model that is trained on what was released: she guesses which coins fell on
 "flip".  Whatever labels and features are, half of these guesses are right without the model.
 

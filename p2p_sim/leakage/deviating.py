@@ -41,7 +41,7 @@ class Reading:
 
         Raises InputError where ``eta`` rules out what was drawn.
 
-        *Source:* Bayes, with the law of the view.  *Assumes:* each victim is whom it is all done to.
+        *Source:* Bayes, with the law of the view.  *Assumes:* each victim is the one at whom all of it is aimed.
         """
         drawn = uniform(words(seed, stream("attack", "deviating", 0), 0, len(y)))
         ends = self.channel.cumsum(axis=1)
@@ -91,8 +91,8 @@ def reading_of(
         np.fill_diagonal(channel, keep)
     if channel is None:
         raise InputError(
-            "optimal attack: the law of this view is not that of one answer of each victim, and no run has users or "
-            "servers who deviate, whose messages would tell; the bounds below are of the law"
+            "optimal attack: the law of this view is not about one answer of each victim, and no run has messages of "
+            "users or servers who deviate; the bounds below follow from the law"
         )
     return Reading(channel, law.source)
 

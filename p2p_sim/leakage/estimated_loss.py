@@ -261,7 +261,7 @@ def around(shares: Floats, k: int, error: float) -> tuple[Floats, Floats]:
 
 
 def ball(n: int, k: int, error: float) -> float:
-    """Return what measure a person's open ball up to her k-th neighbour of n - 1 has at most, but for ``error``.
+    """Return the measure that a person's open ball up to her k-th of n - 1 neighbours exceeds with at most ``error``.
 
     *Source:* it has no more than the k-th smallest of n - 1 uniform numbers, Beta(k, n - k).
     """
@@ -328,7 +328,7 @@ def _error(confidence: Any) -> float:
 
 
 def ends(found: EstimatedLoss, flip: float) -> tuple[float, float]:
-    """Return between which losses in nats the estimated J(tau) falls, but for one in a thousand and infinite ones."""
+    """Return between which losses in nats the estimated J(tau) falls, without one in a thousand and infinite ones."""
     finite = found.value[np.isfinite(found.value)]
     most = float(np.quantile(finite, 0.999)) if len(finite) else -math.inf
     shift = float(h(flip_of(flip)))

@@ -45,7 +45,7 @@ DELTA = 1e-6
 ESTIMATED = "P(label | features) is estimated here, and it is of the law by which labels are drawn"
 
 ALIKE = (
-    "labels of users whose messages are mixed are alike beyond what the attacker thinks of them, so that messages tell "
+    "labels of users whose messages are mixed are more alike than the attacker expects, so messages reveal something "
     "of P(label | features) itself; take an eta that knows more"
 )
 

@@ -80,7 +80,7 @@ def learn(
     ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run and graph; None draws one.
     ``split_seed``: of test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None:
     ``seed``.
-    ``canaries``: the share of users of whom a coin, drawn by ``seed``, flips the label or not before the run, see
+    ``canaries``: the share of users whose label a coin, drawn by ``seed``, may flip before the run, see
     ``planted_canaries.plant``; what the trained models say of them is kept in ``run.canaries``.  The results also go
     into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """

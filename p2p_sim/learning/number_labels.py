@@ -31,7 +31,7 @@ MOST_CLIPPED = 0.5
 
 
 def on_the_grid(protocol: Protocol, data: Dataset) -> tuple[Dataset, Floats, int]:
-    """Return data whose classes are a protocol's numbers, of each row the nearest; every row's number; clipped rows.
+    """Return data whose classes are a protocol's numbers, the nearest for each row; every row's number; clipped rows.
 
     Raises InputError where a label is no number, or more than half of them are outside the protocol's range.
     """
@@ -60,8 +60,8 @@ def clipped_to(low: float, high: float, values: Floats, label: str, of: str, opt
     if clipped > MOST_CLIPPED * len(values):
         raise InputError(
             f"label {label!r}: {clipped:,} of {len(values):,} numbers, the first {_first(values, inside)}, are outside "
-            f"{of}: say between which numbers labels are by public knowledge ({options}); it is not looked up in the "
-            "labels, which are private, and what lies outside is clipped"
+            f"{of}: give the range of labels by public knowledge ({options}); it is not taken from the labels, which "
+            "are private, and numbers outside it are clipped"
         )
     return inside
 

@@ -1,4 +1,4 @@
-"""Canaries: users whose label a coin flips or not before a run, so that what its model tells of coins is counted."""
+"""Canaries: users whose label a coin may flip before a run, to count what the run's model reveals about the coins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 ROLE = "planted canaries"
-"""Under this name all of them is drawn; it cannot be the name of a protocol's role."""
+"""The name of all draws about them; it cannot be the name of a protocol's role."""
 
 FEWEST = 2
 

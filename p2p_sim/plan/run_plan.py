@@ -215,7 +215,7 @@ def plan_of(
     outputs = growth.of("outputs")
     computing = growth.of("seconds")
     compiled = kernels.compiles(crowd.users, None if shards else computing)
-    hands = shards or settings.threads_for(crowd.users)
+    workers = shards or settings.threads_for(crowd.users)
     whole = growth.of("memory") + _OUTPUT_COPIES * outputs + saved.training
     if not shards:
         memory = [whole + _now() + NUMBA_BYTES * compiled]
@@ -245,7 +245,7 @@ def plan_of(
         crowd.users, settings.backend, sum(count.messages for count in counts.values()),
         sum(count.nbytes for count in counts.values()), shards, shares, between,
         round(between * (1 - 1 / len(here))), disk, free, folder,
-        _seconds(computing, shards, hands, between, compiled), saved.scratch, *_scratch(folder, sum(disk.values())),
+        _seconds(computing, shards, workers, between, compiled), saved.scratch, *_scratch(folder, sum(disk.values())),
     )  # fmt: skip
 
 
@@ -333,12 +333,12 @@ def _traced(
     return {"trace": round(found.nbytes * growth.ratio)}
 
 
-def _seconds(computing: float, shards: int, hands: int, exchanged: float, compiled: bool) -> float:
+def _seconds(computing: float, shards: int, workers: int, exchanged: float, compiled: bool) -> float:
     """Return seconds of wall time, roughly: of computing, of starting Ray, and of handing bytes over.
 
-    ``computing``: CPU seconds by numpy; ``hands``: shards or threads among whom that is divided.
+    ``computing``: CPU seconds by numpy; ``workers``: shards or threads among whom that is divided.
     """
-    seconds = computing * (_COMPILED if compiled else 1.0) / hands
+    seconds = computing * (_COMPILED if compiled else 1.0) / workers
     return seconds + (seconds_to_start(shards) + exchanged / _EXCHANGED / shards if shards else 0.0)
 
 

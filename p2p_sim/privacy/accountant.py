@@ -132,7 +132,7 @@ def _of_group(
     parsed, size = Coalition.parse(view, protocol.roles()), _size(options["cluster_size"])
     if size is not None and group > size - parsed.user_count:
         raise InputError(
-            f"group = {group}: a cluster of {size} has {size - parsed.user_count} users who do not look: "
+            f"group = {group}: a cluster of {size} has {size - parsed.user_count} users outside the view: "
             "give at most that many, or a larger cluster"
         )
     if one.law is None or one.law.pure() == 0:

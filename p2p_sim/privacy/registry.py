@@ -104,9 +104,9 @@ class LabelNoise:
 class Accounting(Generic[P]):
     """What is known of the privacy of one protocol class; what is left out is not known, and refused where asked for.
 
-    All entries are functions, but for ``others_matter``, ``servers_may_deviate`` and ``labels``.  They are called with
-    the protocol, of exactly the registered class, whose parameters its class has checked.  Figures of epsilon are in
-    nats.
+    All entries are functions, except for ``others_matter``, ``servers_may_deviate`` and ``labels``.  They are called
+    with the protocol, of exactly the registered class, whose parameters its class has checked.  Figures of epsilon are
+    in nats.
 
     ``law(protocol, setting)``: returns what a view learns of one label, as a ``PrivacyProfile``, refused where it does
     not know.  ``setting``: who looks, and at what; its parts are roles of the protocol, and its size, if there is one,

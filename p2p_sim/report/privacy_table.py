@@ -98,7 +98,7 @@ class AccountRequest:
             return f"composition = {REAL!r} is for views without users, who know their own labels"
         honest = sizes[-1] - 1 - view.colluders if sizes else 0
         if self.cluster_size is not None and self.group > honest + 1:
-            return f"group = {self.group}: a cluster of {sizes[-1]} has {honest + 1} users who do not look"
+            return f"group = {self.group}: a cluster of {sizes[-1]} has {honest + 1} users outside the view"
         if sizes and isinstance(self.composition, int) and self.composition > honest:
             return f"composition = {self.composition}: there are {honest} other honest users"
         return ""

@@ -18,8 +18,8 @@ VIEWS = ("learner", "wire")
 
 _MOST_SIZES, _MOST_RUNS, _LARGEST = 8, 12, 2000
 UNKNOWN = (
-    "It is not known whether these runs are of the same people, of whose labels every further run shows more: "
-    "not every run was saved with its population."
+    "It is not known whether these runs are of the same people: not every run was saved with its population. If they "
+    "are, every further run shows more of their labels."
 )
 
 

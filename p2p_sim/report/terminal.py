@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from p2p_sim.report import narrow_table
-from p2p_sim.result_summary import visible as visible  # text that others hand to this module's readers, too
+from p2p_sim.result_summary import visible as visible  # for those who import this module
 
 _ASCII = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
 
@@ -69,8 +69,8 @@ class _Stdout(io.FileIO):
 def _writing_all(stream: TextIO) -> TextIO:
     """Return a stream that writes all it is given, or raises OSError.
 
-    That of an unbuffered Python (``PYTHONUNBUFFERED``, ``-u``) drops what a short write leaves: on a disk that is
-    nearly full, a document would be cut and nothing said.
+    That of an unbuffered Python (``PYTHONUNBUFFERED``, ``-u``) drops what a short write leaves: on a
+    nearly full disk, a document would be cut without an error.
     """
     if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
         return stream
@@ -235,14 +235,14 @@ def cell(value: Any) -> str:
 
 
 WIDTH = 100
-"""Texts for people have no wider line, but one whose single word is."""
+"""No line of a text for people is wider, unless a single word is."""
 
 _NARROWEST = 20
 _ENTRY = re.compile(r"\S.{0,22}?  +(?=\S)")
 """The name at the left of a line, and the gap behind it."""
 
 _COMMAND = re.compile(r"(?:^|: |  )p2p-sim [a-z]")
-"""Where a command begins that is there to be copied."""
+"""Where a command begins that the reader may want to copy."""
 
 
 def columns() -> int | None:
@@ -261,7 +261,7 @@ def columns() -> int | None:
 
 
 def folded(line: str, indent: int, most: int = WIDTH) -> list[str]:
-    """Return a line, a wide one as several, of which the further ones are indented.
+    """Return a line, or several if it is wide; all but the first are indented.
 
     ``most``: letters of a line, in a terminal that has room for them.
     """
@@ -278,7 +278,7 @@ def folded(line: str, indent: int, most: int = WIDTH) -> list[str]:
 def fitted(text: str) -> str:
     """Return a text of which no line is wider than the terminal; where stdout goes elsewhere, lines stay whole.
 
-    What is folded goes on below where it began, behind the name at the left of its line if it has one.  A line with a
+    A folded line continues below its beginning, to the right of the name at its left if it has one.  A line with a
     command stays whole, so that it can be copied.
     """
     room = columns()

@@ -104,8 +104,8 @@ def _odds(exact: Mapping[str, Any]) -> str:
     odds = math.ceil(100 * math.exp(exact["epsilon"]) - 1e-6) / 100  # 9, where a certified end is 9.000000001
     shown = f"{odds:g}" if odds < 100 else f"{math.ceil(odds):,}"
     return (
-        f"Who held two labels for equally likely ends up at odds of at most {shown} to 1, "
-        "but for a small chance that a small δ leaves."
+        f"Whoever held two labels for equally likely ends up at odds of at most {shown} to 1, "
+        "except for a small chance that a small δ leaves."
     )
 
 

@@ -74,7 +74,7 @@ def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def was_altered(fields: Mapping[str, Any]) -> bool:
-    """Whether a JSON object holds something else than its checksum was made of; altering it means taking that out."""
+    """Whether a JSON object differs from what its checksum was made of; who alters one on purpose takes that out."""
     return CHECKSUM in fields and fields[CHECKSUM] != _of_fields(bare(fields))
 
 

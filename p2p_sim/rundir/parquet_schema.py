@@ -125,7 +125,7 @@ def check_memory(file: Path, rows: int, width: int, advice: str) -> None:
 
 
 def width_of(schema: Any) -> int:
-    """Return the bytes that a row takes in memory, of text the least."""
+    """Return the bytes that a row takes in memory; for text, the least."""
     return sum(_bytes_of(kind) for kind in schema.types)
 
 

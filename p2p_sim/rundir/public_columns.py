@@ -1,7 +1,7 @@
 """Public columns, and features, of a population as columns of ``population.parquet``: equal bits, types and shapes.
 
-Numbers, times and text are stored as such, whatever else numpy has as its octets; the file's metadata tell the type
-and the shape of each, so that what is read is what was written.
+Numbers, times and text are stored as such, all other types of numpy as their octets.  The file's metadata hold the
+type and the shape of each column, so that what is read is what was written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Group:
-    """Columns of a kind: what their names in the file begin with, where its metadata tell their types, and the word."""
+    """Columns of a kind: the prefix of their names in the file, the key of their types in its metadata, their word."""
 
     prefix: str
     about: bytes

@@ -55,7 +55,7 @@ class RunRecord(typing.Protocol):
 
     @property
     def canaries(self) -> Columns:
-        """Users whose label a coin flipped or not before the run, as columns; empty of a run without."""
+        """Users whose label a coin might flip before the run, as columns; empty for a run without."""
 
     @property
     def population(self) -> Population | None:

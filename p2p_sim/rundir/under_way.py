@@ -109,8 +109,8 @@ def find(path: Path) -> Path:
             )
     if not path.is_dir():
         raise InputError(
-            f"{str(path)!r}: there is no such run, and none under way that is to get this name; `p2p-sim run` says "
-            "on stderr how a run that is cut off goes on"
+            f"{str(path)!r}: there is no such run, and none under way that will get this name; `p2p-sim run` says "
+            "on stderr how to continue a run that is cut off"
         )
     raise InputError(
         f"{str(path)!r} does not say what was asked of it (it has no {ASKED}), so it cannot go on: {_AGAIN}"

@@ -29,7 +29,7 @@ _MOST_VIEWS, _MOST_SETTINGS, _MOST_ERRORS = 4, 60, 10
 
 
 def names_of_settings(table: Any) -> list[str]:
-    """Return the columns that say what was run, but for seeds, and that differ between runs."""
+    """Return the columns that say what was run, except for seeds, and that differ between runs."""
     every = [*_FIRST, *SCALARS, *LISTS]
     named = [
         name
@@ -82,7 +82,7 @@ def by_setting(table: Any) -> list[dict[str, Any]]:
 
 
 def document(swept: Swept, plot: str | None) -> dict[str, Any]:
-    """Return a sweep as JSON values, but for the rows of its table, which are in its files."""
+    """Return a sweep as JSON values, except for the rows of its table, which are in its files."""
     failed = swept.table[swept.table["status"] == FAILED]
     return {
         "path": str(swept.path), "runs": swept.count, "made_before": swept.before, "failed": swept.failed,

@@ -75,9 +75,9 @@ def serve(worker: Callable[[], Answering]) -> None:
         os._exit(0)  # whatever it is at: nobody waits for it
 
     threading.Thread(target=listen, daemon=True).start()  # first: what follows takes seconds
-    hand = worker()
+    maker = worker()
     answers.write(READY)
     answers.flush()
     while True:
-        answers.write(hand.answer(asked.get()).encode() + b"\n")
+        answers.write(maker.answer(asked.get()).encode() + b"\n")
         answers.flush()

@@ -186,7 +186,7 @@ def test_who_was_killed_for_memory_is_said_so(monkeypatch: pytest.MonkeyPatch) -
     assert text in ray_lost_actors.why(error)
     monkeypatch.setattr(reexecution, "_starved", lambda: 7)
     assert reexecution._kernel(7) == ""
-    assert "the kernel of this machine ended 2 processes for want of memory" in reexecution._kernel(5)
+    assert "the kernel of this machine ended 2 processes for lack of memory" in reexecution._kernel(5)
 
 
 @pytest.mark.parametrize("ready", [True, False])

@@ -227,7 +227,7 @@ def test_public_columns_of_the_run_and_what_is_assumed(cli, careful):
     )
     (assumed,) = row["assumes"]
     assert assumed.startswith(
-        "public column 'careful' of all users of a world is known to who looks, and the same"
+        "public column 'careful' of all users of a world is known to the view, and the same"
     )
     assert json.loads((careful / "audit.json").read_text())["audits"][0]["assumes"] == [assumed]
     again = cli(*shlex.split(told["command"])[1:]).out

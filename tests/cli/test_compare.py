@@ -67,7 +67,7 @@ def test_where_nothing_fits_the_status_is_1_and_it_says_what_would_do(cli: Any) 
     assert none.status == 1
     told = " ".join(none.out.split())
     assert (
-        "learner+3*user is 3 users who look at one more, and the largest cluster has 3 users in all" in told
+        "learner+3*user is 3 users who look at another one, and the largest cluster has only 3 users" in told
     )
     assert "what would do: make the clusters larger (one of 4 users at least" in told
 

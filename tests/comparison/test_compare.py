@@ -411,7 +411,7 @@ def test_a_protocol_that_many_cannot_be_simulated_for_runs_among_fewer(
     assert dict(among) == {"secure-aggregation": 120, "randomized-response": 240}
     doubt = next(each for each in found.recommendation.doubts if "cannot be simulated" in each)
     assert "secure-aggregation" in doubt
-    assert "among 120, and more users" in doubt
+    assert "among 120 users, and more users" in doubt
     assert "randomized-response" not in doubt
 
 

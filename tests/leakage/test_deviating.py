@@ -91,11 +91,11 @@ def test_a_server_whose_law_is_wrong_is_found(people):
 
 def test_where_the_law_is_of_no_single_answer_the_attack_says_so(people):
     found = table(SecureAggregation(bag_size=10, epsilon=1.0), people, "aggregator+3*user")
-    assert "not that of one answer of each victim" in rows(found)["optimal"].why
+    assert "not about one answer of each victim" in rows(found)["optimal"].why
     assert [bound.holds for bound in found.bounds if "Theorem 2" in bound.source]
     joined = experiment.simulate(NetworkShuffle(1.0, 3), 60, graph="complete", seed=1)
     assert (
-        "not that of one answer"
+        "not about one answer"
         in rows(attack(joined, "learner+user", users="deviating", eta="prior"))["optimal"].why
     )
     alone = attack(joined, "user", users="deviating", eta="prior")

@@ -256,7 +256,7 @@ def test_what_is_out_of_reach_is_refused() -> None:
             privacy.profile(PEERS, cluster_size=5, group=group)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="composition = 2: the labels of a group change it"):
         privacy.profile(PEERS, cluster_size=5, group=2, composition=2)
-    with pytest.raises(InputError, match="group = 5: a cluster of 5 has 4 users who do not look"):
+    with pytest.raises(InputError, match="group = 5: a cluster of 5 has 4 users outside the view"):
         privacy.profile(PEERS, "learner+user", cluster_size=5, group=5)
     given = privacy.profile(PEERS, cluster_size=5, composition=2)
     with pytest.raises(InputError, match="is of one composition"):

@@ -280,7 +280,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return what is understood of a data set: source, rows, read_as, columns (see ``description``), notes, as JSON.
 
-    Nothing is refused for missing values or for want of a label.  InputError: a file that cannot be read, a label or
+    Nothing is refused for missing values or for lack of a label.  InputError: a file that cannot be read, a label or
     cluster column that is not there.
     """
     table, source = read(name_or_path, reading)

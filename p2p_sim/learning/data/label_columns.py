@@ -76,10 +76,10 @@ def kind_of(
     ):
         return CLASSES
     raise InputError(
-        f"label {name!r} of {where} holds {distinct:,} different numbers, and nobody said what they are: if they "
-        "count or measure, say between which numbers they are by public knowledge (--range LOW,HIGH; it is not "
-        "looked up in the labels, which are private; what lies outside is clipped); else name the values that count "
-        f"as 1 (--positive){_as_they_are(name, distinct)}"
+        f"label {name!r} of {where} holds {distinct:,} different numbers, and it is not said what they are: if they "
+        "count or measure, give their range by public knowledge (--range LOW,HIGH; it is not taken from the labels, "
+        "which are private; numbers outside it are clipped); otherwise name the values that count as 1 "
+        f"(--positive){_as_they_are(name, distinct)}"
     )
 
 

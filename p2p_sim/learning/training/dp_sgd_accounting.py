@@ -44,8 +44,8 @@ def epsilon_poisson(
     ``noise_multiplier``: above 0.  ``rate``: the probability, in (0, 1], that a row is in a batch.  ``delta``: in
     (0, 1).  ``neighbours``: "add-or-remove": a row more or less, which changes a clipped sum by at most the clipping
     norm; "replace-one": a row, or only its label, is another, which changes it by at most twice that.  So with rate 1
-    the same epsilon needs exactly twice the noise multiplier; with a smaller rate at most that.  An upper bound but for
-    rounding of floating-point numbers in the accountant.  Infinite where a row moves the sum by more than
+    the same epsilon needs exactly twice the noise multiplier; with a smaller rate at most that.  An upper bound, except
+    for rounding of floating-point numbers in the accountant.  Infinite where a row moves the sum by more than
     5 standard deviations of the noise, whose cut tails count there.  Raises InputError for arguments out of range, and
     MissingPackageError without dp-accounting.
 

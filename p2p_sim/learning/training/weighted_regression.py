@@ -93,7 +93,7 @@ class WeightedLossRegression(_Scores):
         """Fit to weights (n, k) of the losses of each row; ``classes`` (k,): their labels, ascending; None: 0 to k - 1.
 
         Raises InputError for weights of another shape or that are not finite, and for a class whose weights have a sum
-        of 0 or less: a class without labels, or one that the noise hides; without an end the intercept would fall.
+        of 0 or less: a class without labels, or one that the noise hides; its intercept would fall without bound.
         """
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
         given, names = _checked(weights, X.shape[0], classes)
@@ -337,4 +337,4 @@ class StreamedLossRegression(_Scores):
 
 
 AVERAGING = 3
-"""Of step t the weight in the average of steps is about t^3."""
+"""The weight of step t in the average of steps is about t^3."""

@@ -484,7 +484,7 @@ def _assumes(protocol: Protocol, public: Mapping[str, Any]) -> tuple[str, ...]:
     what = " and ".join(filter(None, [features, columns]))
     are = "is" if len(public) == 1 and not features else "are"
     return (
-        f"{what} of all users of a world {are} known to who looks, and the same whatever the victim's label is; "
+        f"{what} of all users of a world {are} known to the view, and the same whatever the victim's label is; "
         "with other values the view may learn more or less",
     )
 

@@ -172,7 +172,7 @@ def _tabled(rows: Array) -> Array:
 
 
 def _keys(rows: Array) -> Array:
-    """Return a number for each row, different for different rows of whole numbers but for one chance in 2^50 or so."""
+    """Return a number for each row, other ones for other rows of whole numbers, except with a chance of 2^-50 or so."""
     factors = random_words.words(0, random_words.stream("audit", "row", 0), 0, rows.shape[1]) | np.uint64(1)
     whole = np.clip(np.rint(rows), -_LARGE, _LARGE).astype(np.int64).astype(np.uint64)
     return np.asarray((whole * factors).sum(axis=1, dtype=np.uint64))

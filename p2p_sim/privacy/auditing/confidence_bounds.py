@@ -56,7 +56,7 @@ HAIR = 1e-12
 
 
 def lower(hits: Any, trials: int, error: float) -> Array:
-    """Return the lower Clopper-Pearson bound of a probability, which is too high in a share of at most ``error``.
+    """Return the lower Clopper-Pearson bound of a probability, too high with probability at most ``error``.
 
     ``hits``: whole numbers from 0 to ``trials``, any shape.  ``error`` in (0, 1).  Raises InputError otherwise.
     Source: Clopper & Pearson 1934.
@@ -66,7 +66,7 @@ def lower(hits: Any, trials: int, error: float) -> Array:
 
 
 def upper(hits: Any, trials: int, error: float) -> Array:
-    """Return the upper Clopper-Pearson bound of a probability, which is too low in a share of at most ``error``.
+    """Return the upper Clopper-Pearson bound of a probability, too low with probability at most ``error``.
 
     Arguments as in ``lower``.  Source: Clopper & Pearson 1934.
     """

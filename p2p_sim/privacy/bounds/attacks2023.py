@@ -87,7 +87,7 @@ def theorem3(epsilon: Any, delta: Any, mean_supremum: Any) -> Figure:
 
 
 def label_independent_utility(conditionals: Any, utility: Any = None) -> Figure:
-    """Return mean_i max_y E[u(y, y_i) | x_i]: what is had without any output.
+    """Return mean_i max_y E[u(y, y_i) | x_i]: the best utility without any output.
 
     conditionals (n, k), rows p(.|x_i); utility (guess, truth), k by k, none negative; the default is 0/1.
     Raises InputError outside.

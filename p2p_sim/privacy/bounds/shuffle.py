@@ -94,8 +94,8 @@ def clone_stronger(
 
     *Source:* Feldman, McMillan, Talwar 2023, Stronger privacy amplification by shuffling; Wang et al. 2023,
     Privacy amplification via shuffling: unified, simplified, and tightened.
-    *Assumes:* binary randomized response (proved: what non-clones show is given away); any other pure local
-    randomizer on those papers' word (k-ary ones are checked by enumeration).
+    *Assumes:* binary randomized response (proved: what non-clones show is given away); for any other pure local
+    randomizer the papers claim it (k-ary ones are checked by enumeration).
     """
     n, local = _crowd(users, local_epsilon, colluders)
     chance = 2 * math.exp(-local) / (1 + math.exp(-local))

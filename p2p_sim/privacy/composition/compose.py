@@ -3,7 +3,7 @@
 Runs of one seed draw the same random words, and do not add up: a user whom one run shows lying at a small probability
 lies in every run at a larger one, and two answers that differ say both her label and that she lied.
 
-*Source:* ``docs/laws.md``, "Shared coins", of these.
+*Source:* ``docs/laws.md``, "Shared coins", for runs of one seed.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def composed(profile: PrivacyProfile, times: int, **options: Any) -> PrivacyProf
 def repeated(profile: PrivacyProfile, times: int) -> PrivacyProfile:
     """Return what ``times`` >= 1 runs on the same labels show, each with fresh coins; refused if that is not known.
 
-    The runs are of the same clusters too, so one case holds in all of them; it is looked for where the cases are few
-    and list their outcomes.
+    The runs have the same clusters too, so one case holds in all of them.  The worst one is searched for if the cases
+    are few and list their outcomes.
     """
     if times == 1 or profile.law is None:
         return profile

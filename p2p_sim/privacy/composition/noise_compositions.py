@@ -120,7 +120,7 @@ def _one_more(cells: Array, atoms: Array, width: float, n: int) -> tuple[Array, 
     the one above is below a place, and what of the one below is above it.
     """
     decay, share = math.exp(-width), width / (2 * n)
-    if n % 2:  # one cell below 0: but for the tilt the mirror image of one above
+    if n % 2:  # one cell below 0: except for the tilt the mirror image of one above
         below = cells[::-1, (n - 3) // 2] * math.exp(-2 * width) if n > 1 else np.zeros(1)
         cells = np.c_[cells, below]
     cells = np.c_[np.zeros(n), cells]
@@ -194,7 +194,7 @@ def nodes(laplace: LaplaceRuns, count: int) -> Points:
     along = weights * np.exp(-width * rest)
     masses = along[:, None] * (bernstein(t, rest, k - 1) @ whole)
     places = np.add.outer(2 * t, k - 2.0 - 2 * np.arange(whole.shape[1])) * width
-    mirrored = slice(0, k // 2)  # but for the cell in the middle
+    mirrored = slice(0, k // 2)  # except for the cell in the middle
     back, other = masses[:, mirrored], places[:, mirrored]
     losses = np.r_[places.ravel(), -other.ravel(), width * (k - 2.0 * np.arange(k + 1))]
     found = np.r_[masses.ravel(), (back * np.exp(-other)).ravel(), laplace.atoms]

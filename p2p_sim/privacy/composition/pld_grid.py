@@ -38,7 +38,7 @@ class Grid:
     error: float = 0.0
     lost: float = 0.0
     rounded: bool = False
-    """Whether losses were moved: if not, the grid is exact but for float rounding and what was cut off its ends."""
+    """Whether losses were moved: if not, the grid is exact except for float rounding and what was cut off its ends."""
 
     def points(self) -> Points:
         """Return the grid as losses with masses."""

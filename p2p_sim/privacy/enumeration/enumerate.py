@@ -104,7 +104,7 @@ class EnumeratedView(Summary):
     def epsilon(self, delta: Any) -> Any:
         """Return the least ε >= 0, in nats, whose δ is at most ``delta``, in [0, 1], or that of each of several.
 
-        Exact but for the logarithm, which is rounded to the nearest float.  Raises InputError for other values.
+        Exact except for the logarithm, which is rounded to the nearest float.  Raises InputError for other values.
         """
         if many_values.several(delta):
             wanted, shape = many_values.checked("delta", delta, probability)
@@ -252,7 +252,7 @@ class Way:
 def _laws(
     protocol: Protocol, ways: Iterable[Way], coalitions: Mapping[str, Coalition], channels: str
 ) -> dict[str, dict[Observation, Fraction]]:
-    """Return of each coalition to each of its observations the weight of all ways that show it."""
+    """Return, for each coalition, the weight of all ways that show each of its observations."""
     messages: dict[str, Message] = protocol.messages()
     laws: dict[str, dict[Observation, Fraction]] = {name: {} for name in coalitions}
     for way in ways:

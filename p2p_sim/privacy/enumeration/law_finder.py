@@ -5,7 +5,7 @@ label and her own draws alone, and (2) of what others send, nothing that the vie
 depends on her label or her draws, then the view tells of her label exactly what S tells.
 
 *Proof.*  Fix everybody else's labels.  By (1), S is a function of her label y and her draws D.  What others send and
-draw is, by (2), a function of their labels and draws alone as far as the view sees it, but for what the view's own
+draw is, by (2), a function of their labels and draws alone as far as the view sees it, except for what the view's own
 members send.  Draws of different parties are independent, so this part, R, is independent of (y, D), thus of S.  What
 members send, draw and return follows from S, R and draws of their own: it is computed from (S, R) without y.  So the
 view is a function of S and of what is independent of (S, y); and S is a part of the view.  By data processing, in both

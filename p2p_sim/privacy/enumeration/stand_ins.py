@@ -60,7 +60,7 @@ class StandInCluster:
     def draw(self, tape: Tape, barred: Collection[int] = ()) -> int:
         """Branch into herself, each who was met, a new colluder and a new honest user; return the row.
 
-        ``barred``: rows, each of herself or of somebody met, of whom it is none.
+        ``barred``: rows of herself or of users met, none of whom it may be.
         """
         users = self.count()
         first = [self._colluders, users - 1 - self._colluders]

@@ -125,7 +125,7 @@ def _shift(odds: Floats, log_weights: Floats) -> Floats:
     """Return by how much log odds are shifted, (groups,), so that about as many ones are expected as were seen.
 
     Where the law of the sum times the weights is largest: there ln w rises by the shift from one count to the next.
-    Any shift gives the same result but for rounding: without it what matters may be too small for a float.
+    Any shift gives the same result except for rounding: without it what matters may be too small for a float.
     """
     from scipy.special import expit
 

@@ -32,8 +32,8 @@ EACH = 300
 CUT = 1e-13
 """Probability of places, and of small crowds, at which the victim counts as seen."""
 
-_KINDS = 8  # sets of places, at most, by which victims are told apart beyond
-_DENSE = 4.0  # products of sparse matrices do so much less a second than dense ones
+_KINDS = 8  # beyond, victims are grouped by at most so many sets of places
+_DENSE = 4.0  # products of sparse matrices are slower than dense ones by this factor
 _ULP = 2.0**-53
 
 
@@ -49,10 +49,10 @@ class Tails(Protocol):
 
 @dataclass(frozen=True)
 class CoinTails:
-    """The same where each of ``coins`` users is in the crowd with a chance of ``heads``, but for ``known`` of them.
+    """The same if each of ``coins`` users is in the crowd with a chance of ``heads``, less ``known`` of them.
 
-    Whoever is known hides nobody: M = 0 where no more than these are in it.  Of millions a few dozen tails are looked
-    at, so they are no table.
+    Whoever is known hides nobody: M = 0 if no more than these are in the crowd.  Only a few dozen of millions of tails
+    are read, so there is no table of them.
     """
 
     coins: int
@@ -97,8 +97,8 @@ def places(graph: Members, steps: int) -> tuple[Floats, float]:
 def crowd_size_tails(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Tails, str]:
     """Return a lower bound of P(M >= m) for every user and m = 0 .. users - 1, and how it was found.
 
-    ``graph``: connected, not complete.  ``arrives``: the chance that a report arrives, wherever it walks.  M of
-    any victim is at least as large, but for a chance of ``CUT``.
+    ``graph``: connected, not complete.  ``arrives``: the chance that a report arrives, wherever it walks.  M of any
+    victim is at least as large, except with a chance of ``CUT``.
     """
     users = len(graph.codes)
     if users <= MOST_USERS:
@@ -210,7 +210,7 @@ def _cuts(tails: Tails) -> list[int]:
 
 
 def likely(tails: Tails, level: float) -> int:
-    """Return the largest m so that M is at least m but with probability ``level``."""
+    """Return the largest m such that M is at least m except with probability ``level``."""
     return bisect_right(range(len(tails)), level, key=lambda m: 1 - tails[m]) - 1
 
 

@@ -35,8 +35,8 @@ _ROUND = 1e-15  # relative error of a product of a few floats
 def guarantee(epsilon0: float, labels: int = 2) -> tuple[LocalResponse, str] | None:
     """Return what a local budget beyond ``FAR`` promises without any shuffle, and its basis; None for others.
 
-    It is what the shuffle shows where all others say the same label, but for n e^-epsilon0; at an infinite budget the
-    reports tell all.
+    It is what the shuffle shows where all others say the same label, except for n e^-epsilon0; at an infinite budget
+    the reports tell all.
     """
     if epsilon0 <= FAR:
         return None

@@ -1,7 +1,7 @@
 """Noisy labels that come from a crowd without their owners: what their numbers say of each label.
 
-Two labels: exact at any size.  More: exact where all histograms of the crowd can be listed; otherwise of each user only
-how often her likeliest answer came is looked at, and the basis is "lower".
+Two labels: exact at any size.  More: exact where all histograms of the crowd can be listed; otherwise only how often
+each user's likeliest answer came is used, and the basis is "lower".
 
 *Source:* ``docs/laws.md``, "What a view says of single labels".
 """

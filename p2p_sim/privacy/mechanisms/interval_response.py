@@ -28,7 +28,7 @@ GIVEN = "the prior is public and depends on no user's label"
 
 
 def law(protocol: IntervalResponse, setting: Setting) -> PrivacyProfile:
-    """Return what a view learns: which of the outputs that are near one of two labels alone came."""
+    """Return what a view learns: which output came of those that are near only one of two labels."""
     return read_by(setting, worst(protocol), SOURCE, GIVEN)
 
 
@@ -50,7 +50,7 @@ def matrix(protocol: IntervalResponse) -> npt.NDArray[np.float64]:
 
 
 def counts(protocol: IntervalResponse) -> list[list[int]]:
-    """Return of how many of 2^64 random words a label reports an output, row by label."""
+    """Return for how many of 2^64 random words each label reports each output, row by label."""
     first, last = protocol.interval()
     near, far, left = protocol.words()
     width = 2 * protocol.window + 1

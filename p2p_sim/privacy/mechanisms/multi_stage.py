@@ -73,7 +73,7 @@ def _stages(protocol: MultiStage, view: str, stages: int) -> list[PrivacyProfile
 def under_faults(
     law: LawOf[MultiStage], protocol: MultiStage, setting: Setting, faults: Faults
 ) -> PrivacyProfile:
-    """Return the profile under faults: of what is said, that it was said."""
+    """Return the profile under faults: every user says one noisy label at most."""
     return upper(law(protocol, setting), faults, "one noisy label at most is said")
 
 

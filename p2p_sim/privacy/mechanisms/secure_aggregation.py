@@ -139,7 +139,7 @@ def _fed(protocol: SecureAggregation, bag: int, colluders: int) -> bool:
 
 
 def _open_to(protocol: SecureAggregation, setting: Setting, bag: int) -> PrivacyProfile:
-    """Return the profile of an aggregator who deviates: the victim's value is open to her but for its own noise.
+    """Return the profile of an aggregator who deviates: the victim's value is open to her except for its own noise.
 
     She names neighbours with keys for masks of her own making, which nobody signs, and asks for the seed of who stayed
     as the protocol says; all that leaves the victim depends on her label by that value.
@@ -300,7 +300,7 @@ def _shares_of(protocol: SecureAggregation, sharers: Ints) -> LogNoise:
 
 
 def opened(protocol: SecureAggregation, coalition: Coalition, people: Population) -> Floats | None:
-    """Return what an aggregator who deviates reads of a victim: her value, but for her own share of the noise.
+    """Return what an aggregator who deviates reads of a victim: her value, except for her own share of the noise.
 
     None where a bag is so small that its users hand in nothing.
     """

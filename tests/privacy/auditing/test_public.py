@@ -74,7 +74,7 @@ def test_a_world_has_the_columns_that_are_given_row_by_row():
         )
         shown[careful[0]] = found.lower
         assert found.assumes == (
-            "public columns 'careful', 'town' of all users of a world are known to who looks, and the same whatever "
+            "public columns 'careful', 'town' of all users of a world are known to the view, and the same whatever "
             "the victim's label is; with other values the view may learn more or less",
         )
     assert shown[True] == 0  # to be wrong, each way, has at most one chance in a hundred

@@ -92,7 +92,7 @@ class ShownUsers(Law):
         return [(1.0, colluders.known)]
 
     def _asked(self) -> float:
-        """Return at least the chance that an honest user who reports asked the victim."""
+        """Return an upper bound of the chance that an honest user who reports asked the victim."""
         if self.size == 1:
             return self.theta
         honest = self.size - self.colluders
@@ -169,7 +169,7 @@ def _tails(chance: float, askers: int, users: int) -> Array:
 
 
 def _far(shown: float, users: int) -> Iterator[tuple[int, float]]:
-    """Yield a number of users that hardly ever more are shown of, each with chance ``shown``, and the chance of more.
+    """Yield a number of users, each shown with chance ``shown``, that is hardly ever exceeded, and the chance of more.
 
     Which are shown is negatively associated (who asks one does not ask another), so Chernoff's bound for independent
     ones holds (Dubhashi and Ranjan 1998).

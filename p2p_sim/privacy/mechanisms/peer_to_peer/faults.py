@@ -12,7 +12,7 @@ Thinned: the learner does not know who asked whom, and messages to oneself are n
 more likely of the reporter's own label than without faults, and the law without them is no bound.  Tell the learner
 who can answer (still there), and which of the others' reports that arrive, of those who asked themselves, would not
 have arrived had it been somebody else: these are seen in the clear.  The rest draw evenly from the users who can answer
-and are not seen, as in a smaller cluster without faults whose users report less often, but for the victim, whose
+and are not seen, as in a smaller cluster without faults whose users report less often, except for the victim, whose
 report leans towards her own bit (``tilted.py``).  Fewer users, and more reports, only tell more; so counts of users
 are put together in groups, at a cost that is added.
 
@@ -198,7 +198,7 @@ def _dominating(urn: int, askers: int, rate: float, colluders: int) -> float | N
     """Return with which probability ``urn`` askers must report to tell at least what ``askers`` tell, None if never.
 
     Each of those reports a bit of the urn with probability ``urn * rate``.  What a view learns grows with the number of
-    reports, so it is enough that every number is reached with the same probability, but for ``CUT``.
+    reports, so it is enough that every number is reached with the same probability, except for ``CUT``.
     """
     from scipy.stats import binom
 

@@ -33,10 +33,10 @@ _CELLS = 1_000_000  # size of the tables that are made at a time
 
 @dataclass(frozen=True)
 class VictimLabel(Statistic):
-    """The victim's noisy label, if it is seen; that it is seen has probability ``seen``, whatever her label.
+    """The victim's noisy label, if it is seen: with probability ``seen``, whatever her label.
 
-    ``alpha``: that another of the ``labels`` is said.  ``through_reports``: whether the view knows who asks whom and
-    reads reports.  ``pair``: the two labels of the victim that are compared.
+    ``alpha``: the probability that she says another of the ``labels``.  ``through_reports``: whether the view knows who
+    asks whom and reads reports.  ``pair``: the two labels of the victim that are compared.
 
     *Source:* ``docs/laws.md``, "One curious peer" and "Wire and traffic".
     """
@@ -80,8 +80,8 @@ class ReportedLabels(Statistic):
 
     ``m`` reports, ``k`` of them the second label and ``j`` the first: which of the other labels the rest are does not
     depend on the victim's.  ``own``: her own report, 0 if there is none, 1 the first label, 2 the second, 3 another;
-    it tells nothing, as who reports what is pure chance, but a program that is wrong about it is found.
-    ``composition``: others with the second label.
+    it tells nothing, as who reports what is pure chance, but it shows up a program
+    that gets this wrong.  ``composition``: others with the second label.
 
     *Source:* ``docs/laws.md``, "Several labels".
     """

@@ -54,7 +54,7 @@ class RetriedReports:
 
     @property
     def failing(self) -> float:
-        """Return at most the chance that one ask of a user who stays fails, but for a chance of ``CUT``."""
+        """Return at most the chance that one ask of a user who stays fails, except with a chance of ``CUT``."""
         from scipy.stats import binom
 
         least = 0

@@ -13,7 +13,7 @@ from p2p_sim.privacy.law import ZERO, Bracket, Law
 
 @dataclass(frozen=True)
 class TiltedLaw(Law):
-    """An upper bound of: with probability ``weight``, ``law``, but for an event that is likelier than there.
+    """An upper bound of: with probability ``weight``, ``law``, except for an event that is likelier than there.
 
     The event shows the victim's noisy label in the clear to whoever knew of it; the view does not.  It has probability
     ``rate`` under ``law``, and ``tilt`` more here, at the cost of all the others: P = (1 - tilt) D + tilt E, where D
