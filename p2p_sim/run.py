@@ -356,7 +356,8 @@ def _run(
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
-    if draft is not None and isinstance(population, PopulationInParts) and settings.backend == "shards":
+    apart = settings.backend == "shards" and isinstance(population, PopulationInParts)
+    if draft is not None and (apart or settings.backend == "local"):
         settings = replace(settings, outputs=OutputsFolder.begin(draft))
     finished, timings = backends.run(protocol, population, int(seed), settings)
     if isinstance(finished.outputs, StoredOutputs):

@@ -28,6 +28,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import (
     code_versions,
+    growing_columns,
     integrity,
     manifest,
     parquet_columns,
@@ -120,7 +121,7 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
 def _columns_to_write(folder: Path, parts: Mapping[str, Mapping[str, Array]]) -> list[Callable[[], Any]]:
     """Return what writes the columns of each part that has any."""
     return [
-        functools.partial(parquet_columns.write_apart, folder, name, columns)
+        functools.partial(growing_columns.write_apart, folder, name, columns)
         for name, columns in parts.items()
         if columns
     ]

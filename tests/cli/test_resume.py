@@ -300,7 +300,7 @@ def test_a_disk_that_is_full_when_shards_write_outputs(cli, tmp_path, monkeypatc
 
     def begin(draft):
         target = honest(draft)
-        (Path(target.path) / "learner.parquet").symlink_to("/dev/full")
+        (Path(target.path) / ".learner.parquet.tmp").symlink_to("/dev/full")
         return target
 
     with monkeypatch.context() as patch:
