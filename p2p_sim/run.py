@@ -32,7 +32,7 @@ from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
-from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs
+from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs, names_of, rows_of
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -107,8 +107,8 @@ class Run(Summary):
         sent = [f"{count.messages:,} {kind}" for kind, count in kinds.items()]
         nbytes = sum(count.nbytes for count in kinds.values())
         returned = [
-            f"{role}: {', '.join(columns)} ({counted(max(map(len, columns.values())), 'row')})"
-            for role, columns in self.outputs.items()
+            f"{role}: {', '.join(columns)} ({counted(rows_of(self.outputs, role), 'row')})"
+            for role, columns in names_of(self.outputs).items()
             if columns
         ]
         rows = [

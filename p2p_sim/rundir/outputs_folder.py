@@ -122,6 +122,10 @@ class StoredOutputs(Mapping[str, dict[str, Array]]):
     def __len__(self) -> int:
         return len(self.names)
 
+    def rows(self, role: str) -> int:
+        """Return how many rows the longest column of a role has."""
+        return parquet_columns.rows_of(self.folder, role, self.names[role])
+
     def counted(self, role: str, name: str) -> tuple[int, int]:
         """Return how many values a column of one number a row has, and how many of them are not 0, read in parts."""
         rows = positive = 0
@@ -136,6 +140,13 @@ class StoredOutputs(Mapping[str, dict[str, Array]]):
     def parts(self, role: str, names: Sequence[str]) -> Iterator[dict[str, Array]]:
         """Read columns that are aligned, a part of the rows after the other."""
         return parquet_columns.parts_of(self.folder, role, names)
+
+
+def rows_of(outputs: Mapping[str, Mapping[str, Array]], role: str) -> int:
+    """Return how many rows the longest column of a role has, without reading what is stored."""
+    if isinstance(outputs, StoredOutputs):
+        return outputs.rows(role)
+    return max(map(len, outputs[role].values()))
 
 
 def names_of(outputs: Mapping[str, Mapping[str, Array]]) -> dict[str, list[str]]:
