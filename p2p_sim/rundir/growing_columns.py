@@ -22,6 +22,7 @@ _ROWS = 1 << 20
 class GrowingColumns:
     """Columns in a folder: as ``name.parquet`` where they are of equal lengths, otherwise as ``name/COLUMN.parquet``.
 
+    Of more rows than a row group has, they share a file only if they were of equal lengths when the first was full.
     ``site``: of several that write some rows each, those of lower sites first, as ``name/parts/00002.parquet`` or
     ``name/parts/00002-COLUMN.parquet``.  Files have other names until ``close``.
     """
