@@ -251,7 +251,7 @@ class Run(Summary):
         check_kept(self.parameters)
         saved = run_directory.save(self, folder, force, population, self._draft, self._threads)
         self._draft = None
-        if isinstance(self.outputs, StoredOutputs) and not self.outputs.folder.exists():
+        if isinstance(self.outputs, StoredOutputs):
             self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))

@@ -113,14 +113,24 @@ class StoredOutputs(Mapping[str, dict[str, Array]]):
 
     def __getitem__(self, role: str) -> dict[str, Array]:
         names = self.names[role]
-        found = parquet_columns.read_apart(self.folder.parent, self.folder.name, role)
-        return {name: found[role][name] for name in names} if names else {}
+        found = parquet_columns.read_apart(self.folder.parent, self.folder.name, role).get(role, {})
+        if not found.keys() >= {*names}:
+            raise parquet_columns.gone(self.folder, role)
+        return {name: found[name] for name in names}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def copy(self, folder: Path) -> None:
+        """Copy what is stored to another folder; raises InputError if it is no longer there."""
+        returned = [role for role, names in self.names.items() if names]
+        if self.folder.is_dir():
+            shutil.copytree(self.folder, folder)
+        elif returned:
+            raise parquet_columns.gone(self.folder, returned[0])
 
     def rows(self, role: str) -> int:
         """Return how many rows the longest column of a role has."""

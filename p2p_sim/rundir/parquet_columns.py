@@ -221,10 +221,19 @@ def rows_of(folder: Path, name: str, names: Sequence[str]) -> int:
     return max(rows.values())
 
 
+def gone(folder: Path, name: str) -> InputError:
+    """Return the error that says that what was written is no longer there."""
+    return InputError(f"{str(folder)!r} no longer holds what {name!r} returned; {regular_files.RESTORE}")
+
+
 def _files_of(folder: Path, name: str, names: Sequence[str]) -> list[Path]:
+    """Return the files of some columns, perhaps of others too; raises InputError if none is there."""
     inner = folder / name
     paths = [folder / f"{name}.parquet", *(inner / f"{column}.parquet" for column in names)]
-    return [path for path in (*paths, *sorted((inner / PARTS).glob("*.parquet"))) if path.is_file()]
+    found = [path for path in (*paths, *sorted((inner / PARTS).glob("*.parquet"))) if path.is_file()]
+    if not found:
+        raise gone(folder, name)
+    return found
 
 
 def stores(values: Array) -> bool:

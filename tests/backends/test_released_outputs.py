@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import Population, ProtocolError
+from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
-from p2p_sim.rundir import growing_columns
+from p2p_sim.rundir import growing_columns, run_directory
 from p2p_sim.rundir.outputs_folder import StoredOutputs
+from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.testing import equal
 from tests.backends.test_users_apart import Keeping
 from tests.contract.cases import IN_TURN, PROTOCOLS, people_of
@@ -222,3 +224,38 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, w
     with pytest.raises(StorageError, match=says):
         p2p_sim.run(Answering(), PEOPLE, seed=1, blocks=30, out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_save_that_fails_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else takes the name just before the run gets it: the command line tries the next one."""
+    taken, honest = [InputError("taken")], run_directory._put_in_place
+
+    def put(*given: Any) -> None:
+        if taken:
+            raise taken.pop()
+        honest(*given)
+
+    monkeypatch.setattr(run_directory, "_put_in_place", put)
+    with Draft(tmp_path / "one") as draft:
+        run = p2p_sim.run(Answering(), PEOPLE, seed=1, out=draft)
+        with pytest.raises(InputError, match="taken"):
+            run.save(tmp_path / "one")
+        run.save(tmp_path / "two")
+    kept = p2p_sim.run(Answering(), PEOPLE, seed=1)
+    for found in (run, p2p_sim.load(tmp_path / "two")):
+        assert equal(found.output("user"), kept.output("user"))
+
+
+def test_a_run_follows_its_last_folder(tmp_path: Path) -> None:
+    run = p2p_sim.run(Answering(), PEOPLE, seed=1, out=tmp_path / "one")
+    before = run.output("user")
+    run.save(tmp_path / "two")
+    assert outputs_in(tmp_path / "two") == outputs_in(tmp_path / "one")
+    shutil.rmtree(tmp_path / "one")
+    assert equal(run.output("user"), before)
+    shutil.rmtree(tmp_path / "two")
+    for ask in (lambda: run.output("user"), lambda: str(run), lambda: run.save(tmp_path / "three")):
+        with pytest.raises(
+            InputError, match=r"two/outputs' no longer holds what 'user' returned; restore it"
+        ):
+            ask()
