@@ -298,9 +298,10 @@ def run(
     ``faults``: ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
-    for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
-    memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
-    or a function of (label, done, total).  ``log``: a function of (event, details), called when a phase
+    for real data.  ``out``: a folder for the run directory; messages, and outputs of a local run, are written there
+    during the run and not kept in memory: they are read when asked for.  ``progress``: True or False, whether a bar is
+    shown while it runs; None: in a terminal and in a notebook; or a function of (label, done, total).  ``log``: a
+    function of (event, details), called when a phase
     begins and a round ends.  Results depend on none of backend, blocks, shards, threads, progress, log.  Raises
     InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """

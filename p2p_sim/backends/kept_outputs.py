@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import ModuleType, TracebackType
 from typing import Any
@@ -18,12 +19,15 @@ from p2p_sim.core import kernels
 from p2p_sim.core.engine import Finished, alike
 from p2p_sim.core.ledger import Totals
 from p2p_sim.core.run_digest import Lanes, added, output_lanes
-from p2p_sim.core.threads import ALONE, Threads
 
 Array = npt.NDArray[Any]
 
 Forms = dict[str, dict[str, tuple[int, Array]]]
 """By role and column: how many rows, and none of them, which tells their type and shape."""
+
+
+_LONG = 1 << 20
+"""Rows of a block, such as what a server returns, from which a thread of its own pays."""
 
 
 class Growing(typing.Protocol):
@@ -66,7 +70,7 @@ class _RoleOutput:
     target: Target
     site: int | None
     loops: ModuleType | None
-    threads: Threads = ALONE
+    threads: int = 1
     rows: dict[str, int] = field(default_factory=dict)
     lanes: Lanes = (0, 0)
     _form: dict[str, Array] | None = None
@@ -86,12 +90,24 @@ class _RoleOutput:
             return
         if self._growing is None:
             self._growing = self.target.open(self.role, self.site)
-        self._growing.add(columns)
-        if self.loops is not None:
-            lanes = output_lanes(self.role, columns, self.loops, self.threads, self.rows)
-            self.lanes = added(self.lanes, lanes)
+        if self.threads > 1 and max(map(len, columns.values())) >= _LONG:
+            with ThreadPoolExecutor(
+                1
+            ) as other:  # this thread writes: Ctrl-C, which comes here, finds no file in use
+                hashed = other.submit(self._hash, columns)
+                self._growing.add(columns)
+                lanes = hashed.result()
+        else:
+            lanes = self._hash(columns)
+            self._growing.add(columns)
+        self.lanes = added(self.lanes, lanes)
         for name, column in columns.items():
             self.rows[name] = self.rows.get(name, 0) + len(column)
+
+    def _hash(self, columns: Mapping[str, Array]) -> Lanes:
+        return (
+            (0, 0) if self.loops is None else output_lanes(self.role, columns, self.loops, firsts=self.rows)
+        )
 
     def close(self) -> None:
         """End it: all blocks have come."""
@@ -107,10 +123,10 @@ class _RoleOutput:
 class OutputsHere:
     """Takes the outputs of the one site of a run in this process; a ``with`` block that fails removes them.
 
-    ``loops``: those of the digest, None for none; ``threads``: what hashes.
+    ``loops``: those of the digest, None for none; ``threads``: of several, one hashes long blocks while another writes.
     """
 
-    def __init__(self, target: Target, loops: ModuleType | None, threads: Threads):
+    def __init__(self, target: Target, loops: ModuleType | None, threads: int):
         self._target, self._loops, self._threads = target, loops, threads
         self._roles: dict[str, _RoleOutput] = {}
 

@@ -119,7 +119,7 @@ def run(
         places: list[SiteHandle] = [LocalSite(site, spent=_grower(compute, progress))]
         engine = Engine(protocol, directory, places, users, tell, crew, observe=speeds.round)
         if outputs is not None:
-            here = open_now.enter_context(OutputsHere(outputs, compute if digest else None, crew))
+            here = open_now.enter_context(OutputsHere(outputs, compute if digest else None, crew.count))
             site.release = here.take
             engine.collect = lambda late: here.finished(site.finish(late[0])[0], list(protocol.roles()))
         try:

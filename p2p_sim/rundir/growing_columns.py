@@ -124,7 +124,7 @@ class _GrowingFile:
 
     def abandon(self) -> None:
         if self._writer is not None:
-            with suppress(OSError):
+            with suppress(Exception):  # the error that came first is the one to be told
                 self._writer.close()
             self._writer.is_open = False  # or it would try once more, when it is forgotten
             with suppress(OSError):

@@ -13,6 +13,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
+from p2p_sim.backends import kept_outputs
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
 from p2p_sim.rundir import growing_columns, run_directory
@@ -33,6 +34,8 @@ def outputs_in(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if few rows were many."""
+    monkeypatch.setattr(kept_outputs, "_LONG", 40)
     monkeypatch.setattr(growing_columns, "_ROWS", 16)
 
 
