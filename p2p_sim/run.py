@@ -139,7 +139,7 @@ class Run(Summary):
         return f"{self.protocol.partition(':')[2]}({given})"
 
     def output(self, role: str) -> dict[str, Array]:
-        """Return the output of a role: columns, concatenated over its blocks.
+        """Return the output of a role: columns, concatenated over its blocks, read anew where they lie in a folder.
 
         Users who dropped out and a server that stopped have no output: a user column has one entry for each user who is
         not in ``faulty["dropped"]``, by ascending id.  Raises InputError for an unknown role.

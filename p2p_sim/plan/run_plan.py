@@ -35,9 +35,7 @@ _ADDRESS = 4  # bytes of a sender, and of a recipient who is a user, in memory
 _HEADER = 16  # bytes of them on the wire
 _START, _START_EACH = 7.0, 0.4  # seconds to start Ray, and each shard
 _EXCHANGED = 1e9  # bytes a second between processes
-_OUTPUT_COPIES = (
-    2  # in the process that shards hand theirs: columns of all blocks, and joined; then as Arrow's
-)
+_OUTPUT_COPIES = 2  # of what shards return: columns of all blocks, and joined; then as Arrow's
 
 
 @dataclass(frozen=True)
@@ -217,12 +215,11 @@ def plan_of(
     computing = growth.of("seconds")
     compiled = kernels.compiles(crowd.users, None if shards else computing)
     hands = shards or settings.threads_for(crowd.users)
-    if (
-        not shards
-    ):  # outputs are written as they come; what a server returns is once there in parts and once joined
-        memory = [
-            growth.of("memory") + growth.of("outputs") + saved.training + _now() + NUMBA_BYTES * compiled
-        ]
+    if not shards:
+        whole = (
+            growth.of("memory") + growth.of("outputs") + saved.training
+        )  # what a server returns: in parts, joined
+        memory = [whole + _now() + NUMBA_BYTES * compiled]
         at_work = [0]
     else:
         at_work = _divided(shards, here)
