@@ -215,10 +215,8 @@ def plan_of(
     computing = growth.of("seconds")
     compiled = kernels.compiles(crowd.users, None if shards else computing)
     hands = shards or settings.threads_for(crowd.users)
-    if not shards:
-        whole = (
-            growth.of("memory") + growth.of("outputs") + saved.training
-        )  # what a server returns: in parts, joined
+    if not shards:  # what a server returns is there in parts, and joined
+        whole = growth.of("memory") + growth.of("outputs") + saved.training
         memory = [whole + _now() + NUMBA_BYTES * compiled]
         at_work = [0]
     else:
