@@ -32,7 +32,7 @@ from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
-from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs
+from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs, names_of, rows_of
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -107,8 +107,8 @@ class Run(Summary):
         sent = [f"{count.messages:,} {kind}" for kind, count in kinds.items()]
         nbytes = sum(count.nbytes for count in kinds.values())
         returned = [
-            f"{role}: {', '.join(columns)} ({counted(max(map(len, columns.values())), 'row')})"
-            for role, columns in self.outputs.items()
+            f"{role}: {', '.join(columns)} ({counted(rows_of(self.outputs, role), 'row')})"
+            for role, columns in names_of(self.outputs).items()
             if columns
         ]
         rows = [
@@ -139,7 +139,7 @@ class Run(Summary):
         return f"{self.protocol.partition(':')[2]}({given})"
 
     def output(self, role: str) -> dict[str, Array]:
-        """Return the output of a role: columns, concatenated over its blocks.
+        """Return the output of a role: columns, concatenated over its blocks, read anew where they lie in a folder.
 
         Users who dropped out and a server that stopped have no output: a user column has one entry for each user who is
         not in ``faulty["dropped"]``, by ascending id.  Raises InputError for an unknown role.
@@ -251,7 +251,7 @@ class Run(Summary):
         check_kept(self.parameters)
         saved = run_directory.save(self, folder, force, population, self._draft, self._threads)
         self._draft = None
-        if isinstance(self.outputs, StoredOutputs) and not self.outputs.folder.exists():
+        if isinstance(self.outputs, StoredOutputs):
             self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))
@@ -298,9 +298,10 @@ def run(
     ``faults``: ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
-    for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
-    memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
-    or a function of (label, done, total).  ``log``: a function of (event, details), called when a phase
+    for real data.  ``out``: a folder for the run directory; messages, and outputs of a local run, are written there
+    during the run and not kept in memory: they are read when asked for.  ``progress``: True or False, whether a bar is
+    shown while it runs; None: in a terminal and in a notebook; or a function of (label, done, total).  ``log``: a
+    function of (event, details), called when a phase
     begins and a round ends.  Results depend on none of backend, blocks, shards, threads, progress, log.  Raises
     InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """
@@ -356,7 +357,8 @@ def _run(
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
-    if draft is not None and isinstance(population, PopulationInParts) and settings.backend == "shards":
+    apart = settings.backend == "shards" and isinstance(population, PopulationInParts)
+    if draft is not None and (apart or settings.backend == "local"):
         settings = replace(settings, outputs=OutputsFolder.begin(draft))
     finished, timings = backends.run(protocol, population, int(seed), settings)
     if isinstance(finished.outputs, StoredOutputs):

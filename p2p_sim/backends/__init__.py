@@ -46,7 +46,7 @@ def _run(
     from p2p_sim.backends import local
 
     start = time.perf_counter()
-    names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto", "log")
+    names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto", "log", "outputs")
     options = {name: getattr(settings, name) for name in names}
     threads = settings.threads_for(population.users)
     finished = local.run(protocol, population, seed, **options, threads=threads)

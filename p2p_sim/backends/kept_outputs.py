@@ -1,16 +1,22 @@
-"""Outputs that stay where they were computed: each site hashes and writes its own, and the caller sees their form."""
+"""Outputs that go to a place of their own, block by block: each site hashes and writes its own, and keeps none.
+
+A site in this process lets them go as they come (``OutputsHere``); one of several waits until it is known how many
+rows the sites before it have (``OutputsOfSite``).  The caller sees their form.
+"""
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import ModuleType, TracebackType
 from typing import Any
 
 import numpy.typing as npt
 
 from p2p_sim.core import kernels
-from p2p_sim.core.engine import Finished, join_parts
+from p2p_sim.core.engine import Finished, alike
 from p2p_sim.core.ledger import Totals
 from p2p_sim.core.run_digest import Lanes, added, output_lanes
 
@@ -18,6 +24,23 @@ Array = npt.NDArray[Any]
 
 Forms = dict[str, dict[str, tuple[int, Array]]]
 """By role and column: how many rows, and none of them, which tells their type and shape."""
+
+
+_LONG = 1 << 20
+"""Rows of a block, such as what a server returns, from which a thread of its own pays."""
+
+
+class Growing(typing.Protocol):
+    """The output of a role at one site, where it is put."""
+
+    def add(self, columns: Mapping[str, Array]) -> None:
+        """Put rows of each column behind those that are there."""
+
+    def close(self) -> None:
+        """It is whole."""
+
+    def abandon(self) -> None:
+        """Remove it: the run has failed."""
 
 
 class Target(typing.Protocol):
@@ -29,30 +52,122 @@ class Target(typing.Protocol):
     def start_over(self) -> None:
         """Remove what a run has written that begins again."""
 
-    def put(self, role: str, site: int | None, columns: Mapping[str, Array]) -> None:
-        """Write the output of a role at one site; ``site`` None: there is no other."""
+    def open(self, role: str, site: int | None) -> Growing:
+        """Return what takes the output of a role at one site; ``site`` None: there is no other."""
 
     def outputs(self, names: Mapping[str, Sequence[str]]) -> Mapping[str, dict[str, Array]]:
         """Return what was written, read when asked for; ``names``: of the columns of each role."""
 
 
+@dataclass
+class _RoleOutput:
+    """The output of a role at one site, hashed and written block by block.
+
+    ``rows``: of each column, those of earlier sites and then those that came; ``loops``: None for no digest.
+    """
+
+    role: str
+    target: Target
+    site: int | None
+    loops: ModuleType | None
+    threads: int = 1
+    rows: dict[str, int] = field(default_factory=dict)
+    lanes: Lanes = (0, 0)
+    _form: dict[str, Array] | None = None
+    _growing: Growing | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self._form or {})
+
+    def take(self, columns: Mapping[str, Array]) -> None:
+        """Hash and write what a block returned; raises ProtocolError where it is not of the form of the others."""
+        form = _none_of(columns)
+        self._form = form if self._form is None else self._form
+        alike(self.role, [self._form, form])
+        if not columns:
+            return
+        if self._growing is None:
+            self._growing = self.target.open(self.role, self.site)
+        if self.threads > 1 and max(map(len, columns.values())) >= _LONG:
+            with ThreadPoolExecutor(
+                1
+            ) as other:  # this thread writes: Ctrl-C, which comes here, finds no file in use
+                hashed = other.submit(self._hash, columns)
+                self._growing.add(columns)
+                lanes = hashed.result()
+        else:
+            lanes = self._hash(columns)
+            self._growing.add(columns)
+        self.lanes = added(self.lanes, lanes)
+        for name, column in columns.items():
+            self.rows[name] = self.rows.get(name, 0) + len(column)
+
+    def _hash(self, columns: Mapping[str, Array]) -> Lanes:
+        return (
+            (0, 0) if self.loops is None else output_lanes(self.role, columns, self.loops, firsts=self.rows)
+        )
+
+    def close(self) -> None:
+        """End it: all blocks have come."""
+        if self._growing is not None:
+            self._growing.close()
+
+    def abandon(self) -> None:
+        """Remove it."""
+        if self._growing is not None:
+            self._growing.abandon()
+
+
+class OutputsHere:
+    """Takes the outputs of the one site of a run in this process; a ``with`` block that fails removes them.
+
+    ``loops``: those of the digest, None for none; ``threads``: of several, one hashes long blocks while another writes.
+    """
+
+    def __init__(self, target: Target, loops: ModuleType | None, threads: int):
+        self._target, self._loops, self._threads = target, loops, threads
+        self._roles: dict[str, _RoleOutput] = {}
+
+    def take(self, role: str, columns: Mapping[str, Array]) -> None:
+        """Take what a block of a role has returned, in the order of the blocks."""
+        if role not in self._roles:
+            self._roles[role] = _RoleOutput(role, self._target, None, self._loops, self._threads)
+        self._roles[role].take(columns)
+
+    def finished(self, totals: Totals, roles: Sequence[str]) -> Finished:
+        """Return what the run leaves: outputs that are read when asked for."""
+        for each in self._roles.values():
+            each.close()
+            totals.add_lanes(each.lanes)
+        return Finished(totals, self._target.outputs({role: self._roles[role].names for role in roles}))
+
+    def __enter__(self) -> OutputsHere:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for each in self._roles.values() if error is not None else ():
+            each.abandon()
+
+
 @dataclass(frozen=True)
-class Outputs:
-    """The outputs of one site by role, over all its blocks."""
+class OutputsOfSite:
+    """The outputs of one site of several by role, block by block."""
 
-    columns: dict[str, dict[str, Array]]
-
-    @classmethod
-    def of(cls, outputs: dict[str, list[dict[str, Array]]]) -> Outputs:
-        """Join the outputs of blocks."""
-        return cls({role: join_parts(role, parts) for role, parts in outputs.items()})
+    blocks: dict[str, list[dict[str, Array]]]
 
     @property
     def forms(self) -> Forms:
-        """How many rows there are, and of what type."""
+        """How many rows there are, and of what type; raises ProtocolError where blocks differ."""
         return {
-            role: {name: (len(column), column[:0].copy()) for name, column in columns.items()}
-            for role, columns in self.columns.items()
+            role: {
+                name: (sum(len(block[name]) for block in blocks), blocks[0][name][:0].copy())
+                for name in alike(role, blocks)
+            }
+            for role, blocks in self.blocks.items()
         }
 
     def write(
@@ -65,15 +180,21 @@ class Outputs:
         """Write the outputs of each role and return their digest; ``firsts``: rows of earlier sites by role and column.
 
         ``sites``: the number of this site for each role, None where no other has it; ``compute``: the inner loops,
-        None for no digest.
+        None for no digest.  A block is let go of when it is written.
         """
         total: Lanes = (0, 0)
-        for role, columns in self.columns.items():
-            if columns:
-                target.put(role, sites[role], columns)
-            if compute is not None:
-                lanes = output_lanes(role, columns, kernels.load(compute), firsts=firsts[role])
-                total = added(total, lanes)
+        loops = None if compute is None else kernels.load(compute)
+        for role, blocks in self.blocks.items():
+            output = _RoleOutput(role, target, sites[role], loops, rows=dict(firsts[role]))
+            try:
+                blocks.reverse()
+                while blocks:
+                    output.take(blocks.pop())
+                output.close()
+            except BaseException:
+                output.abandon()
+                raise
+            total = added(total, output.lanes)
         return total
 
 
@@ -92,7 +213,7 @@ def collect(
     names: dict[str, list[str]] = {}
     for role in roles:
         empty = [{name: none for name, (_, none) in form[role].items()} for form in forms if role in form]
-        names[role] = list(join_parts(role, empty))  # raises where sites return different columns
+        names[role] = alike(role, empty)  # raises where sites return different columns
     done = []
     rows = {role: dict.fromkeys(columns, 0) for role, columns in names.items()}
     for number, (place, form) in enumerate(zip(places, forms, strict=True)):
@@ -105,3 +226,8 @@ def collect(
     for place, handle in zip(places, done, strict=True):
         totals.add_lanes(place.wait(handle))
     return Finished(totals, target.outputs(names))
+
+
+def _none_of(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Return no rows of some columns, which hold on to none of them."""
+    return {name: column[:0].copy() for name, column in columns.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
+from p2p_sim.backends.kept_outputs import OutputsHere, Target
 from p2p_sim.backends.speeds import Log, Speeds
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.draw import Observer
@@ -81,13 +83,14 @@ def run(
     crypto: str = MODELLED,
     threads: int = 1,
     log: Log | None = None,
+    outputs: Target | None = None,
 ) -> Finished:
     """Run a protocol in this process.
 
     ``blocks``: number of blocks of users, None for the best size.  ``watch``: returns the observer of a block's draws.
     ``costs``: whether to count messages user by user.  ``threads``: how many work on blocks; the results are those of
     one.  Real cryptography has processes of its own, one a core, and no threads beside them.  ``log``: is told of each
-    round.
+    round.  ``outputs``: where these go block by block; None: into memory.
     """
     layout.check(protocol, population, faults)
     if progress is not None:
@@ -108,12 +111,17 @@ def run(
     flags = (digest, trace, progress, injection, costs)
     speeds = Speeds(users, ["this process"], progress, log)
     tell = None if progress is None else speeds.tell
-    with Threads(1 if world.real else threads) as crew:
+    with ExitStack() as open_now:
+        crew = open_now.enter_context(Threads(1 if world.real else threads))
         site = Site(
             protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals, threads=crew
         )
         places: list[SiteHandle] = [LocalSite(site, spent=_grower(compute, progress))]
         engine = Engine(protocol, directory, places, users, tell, crew, observe=speeds.round)
+        if outputs is not None:
+            here = open_now.enter_context(OutputsHere(outputs, compute if digest else None, crew.count))
+            site.release = here.take
+            engine.collect = lambda late: here.finished(site.finish(late[0])[0], list(protocol.roles()))
         try:
             return engine.run(digest, compute)
         except BaseException:

@@ -138,12 +138,12 @@ class SiteActor:
     def keep(self, *bundles: Any) -> Any:
         """Run ``Site.finish`` and keep the outputs here; return the totals, and of what form the outputs are."""
         totals, outputs = self.finish(*bundles)
-        self.outputs = kept_outputs.Outputs.of(outputs)
+        self.outputs = kept_outputs.OutputsOfSite(outputs)
         return totals, self.outputs.forms
 
     def write(self, *given: Any) -> Any:
-        """Run ``Outputs.write``, and forget the outputs."""
-        outputs, self.outputs = self.outputs, kept_outputs.Outputs({})
+        """Run ``OutputsOfSite.write``, and forget the outputs."""
+        outputs, self.outputs = self.outputs, kept_outputs.OutputsOfSite({})
         return outputs.write(*given)
 
 

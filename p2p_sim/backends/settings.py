@@ -32,7 +32,7 @@ class Settings:
     """The backend, the trace and the faults of a run; see ``p2p_sim.run``.
 
     ``address``: see ``address_of``, which it is where none is given and Ray is used.
-    ``outputs``: where shards put their outputs if they also make their users; None: they are returned.
+    ``outputs``: where a local run, or shards that also make their users, put outputs; None: they are returned.
     ``log``: called with each event, see ``speeds.Log``.
 
     Raises InputError for a value that is not allowed, and for settings that contradict each other.

@@ -113,6 +113,10 @@ class Block:
             for (name, column), layout in zip(columns.items(), self._layouts.values(), strict=True)
         }
 
+    def forget_output(self) -> None:
+        """Let go of the output."""
+        self.output, self._layouts = None, {}
+
     def _end(self, value: Any) -> None:
         """Keep what a program returns."""
         try:

@@ -195,8 +195,8 @@ class Engine:
         return ProtocolError(f"no role can go on: {'; '.join(waits)}{senders}")
 
 
-def join_parts(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
-    """Put the outputs of blocks end to end; raises ProtocolError where their columns or types differ."""
+def alike(role: str, parts: list[dict[str, Array]]) -> list[str]:
+    """Return the names of the columns that blocks return; raises ProtocolError where columns or types differ."""
     names = list(parts[0])
     for part in parts:
         if list(part) != names:
@@ -210,7 +210,12 @@ def join_parts(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
                 f"(n, *{narrow}) in another: the type must not depend on the data; give it one, such as "
                 ".astype(np.int64)"
             )
+    return names
+
+
+def join_parts(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
+    """Put the outputs of blocks end to end; raises ProtocolError as ``alike``."""
     return {
         name: parts[0][name] if len(parts) == 1 else np.concatenate([p[name] for p in parts])
-        for name in names
+        for name in alike(role, parts)
     }

@@ -85,7 +85,8 @@ class Site:
     ``parties``: the blocks of each role that lives here; ``injection``: what goes wrong; ``costs``: whether each user's
     messages are counted; ``clock``: the seconds that this thread has computed so far; ``seals``: what seals and opens,
     None where that is modelled; ``threads``: what works on the blocks.  Results do not depend on how many these are:
-    they are put together in the order of the blocks, by the calling thread.
+    they are put together in the order of the blocks, by the calling thread.  ``release``: is handed a role and what
+    each of its blocks returns, in their order, by ``finish`` at the latest, which returns no outputs then.
     """
 
     protocol: Protocol
@@ -102,6 +103,7 @@ class Site:
     clock: Callable[[], float] = float  # none: always 0.0
     seals: Seals | None = None
     threads: Threads = ALONE
+    release: Callable[[str, dict[str, Array]], None] | None = None
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -198,6 +200,8 @@ class Site:
                     raise disagreement(role, steps, items)
                 for place, step in enumerate(mine):
                     taken[place] += [(block.number, send) for send in step.sent]
+                if block.done and self._releases_early(role):
+                    self._release(block)
                 if self.progress is not None:
                     self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
         return steps or [], taken
@@ -216,10 +220,19 @@ class Site:
             block.close()
 
     def finish(self, bundles: list[Bundle]) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
-        """Return this site's totals, and the outputs of its blocks by role; ``bundles``: what came too late for all."""
+        """Return this site's totals, and the outputs of its blocks by role, where they are not released.
+
+        ``bundles``: what came too late for all.
+        """
         for parcel in (parcel for bundle in bundles for parcel in bundle):
             self._accept(parcel)
-        outputs = {role: [self._output(block) for block in blocks] for role, blocks in self._blocks.items()}
+        outputs: dict[str, list[dict[str, Array]]] = {}
+        for role, blocks in self._blocks.items():
+            if self.release is None:
+                outputs[role] = [self._output(block) for block in blocks]
+            elif not self._releases_early(role):
+                for block in blocks:
+                    self._release(block)
         if self._tally is not None:
             self._ledger.totals.most = self._tally.finish()
         return self._ledger.totals, outputs
@@ -232,6 +245,20 @@ class Site:
     def _output(self, block: Block) -> dict[str, Array]:
         users = self._injection is not None and block.me.role == USER
         return block.output_of(self._injection.present(block.me.rows) if users and self._injection else None)
+
+    def _releases_early(self, role: str) -> bool:
+        """Whether blocks release their outputs as they end: not if users may drop out in the step that ends there.
+
+        A server's is of one block, and is released when messages no longer take its memory.
+        """
+        drops = self._injection is not None and bool(self._injection.faults.drop)
+        return self.release is not None and role == USER and not drops
+
+    def _release(self, block: Block) -> None:
+        """Hand over what a block has returned, and let go of it."""
+        assert self.release is not None
+        self.release(block.me.role, self._output(block))
+        block.forget_output()
 
     def _done(self, role: str) -> bool:
         return all(block.done for block in self._blocks[role])

@@ -252,11 +252,11 @@ def _weight(file: Path, plain: bool) -> int:
 
 def _write(done: Run, folder: Path) -> None:
     """Write what is large of a run directory, as saving it does."""
-    from p2p_sim.rundir import parquet_columns, population_file
+    from p2p_sim.rundir import growing_columns, population_file
 
     for role, columns in done.outputs.items():
         if columns:
-            parquet_columns.write_apart(folder / "outputs", role, columns)
+            growing_columns.write_apart(folder / "outputs", role, columns)
     if done.population is not None and done.population.ids is None:
         (folder / "population").mkdir(parents=True)
         population_file.write(folder / "population", population_file.stored(done.population, done.source))

@@ -35,7 +35,7 @@ _ADDRESS = 4  # bytes of a sender, and of a recipient who is a user, in memory
 _HEADER = 16  # bytes of them on the wire
 _START, _START_EACH = 7.0, 0.4  # seconds to start Ray, and each shard
 _EXCHANGED = 1e9  # bytes a second between processes
-_OUTPUT_COPIES = 2  # columns of all blocks, and joined; then as Arrow's
+_OUTPUT_COPIES = 2  # of what shards return: columns of all blocks, and joined; then as Arrow's
 
 
 @dataclass(frozen=True)
@@ -212,12 +212,11 @@ def plan_of(
     counts = growth.counts()
     shards = shards_of(settings, crowd.users, sum(machine.cpus for machine in here))
     exchanged = _exchanged(protocol, counts, crowd, shards)
-    outputs = growth.of("outputs")
     computing = growth.of("seconds")
     compiled = kernels.compiles(crowd.users, None if shards else computing)
     workers = shards or settings.threads_for(crowd.users)
-    whole = growth.of("memory") + _OUTPUT_COPIES * outputs + saved.training
-    if not shards:
+    if not shards:  # what a server returns is there in parts, and joined
+        whole = growth.of("memory") + growth.of("outputs") + saved.training
         memory = [whole + _now() + NUMBA_BYTES * compiled]
         at_work = [0]
     else:

@@ -52,8 +52,13 @@ def write(path: Path, columns: Mapping[str, Array]) -> None:
     from pyarrow import parquet
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(arrow(columns), path, **compact(columns))
+
+
+def compact(columns: Mapping[str, Array]) -> dict[str, Any]:
+    """Return how Parquet is to store columns that are of these values, or begin with them."""
     rising = [name for name, values in columns.items() if rises(values)]
-    parquet.write_table(arrow(columns), path, compression="zstd", **encodings(columns, rising))
+    return {"compression": "zstd", **encodings(columns, rising)}
 
 
 def rises(values: Array) -> bool:
@@ -155,35 +160,12 @@ def column(values: Any) -> Array:
     return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def write_apart(folder: Path, name: str, columns: Mapping[str, Array]) -> None:
-    """Write columns of equal length as ``name.parquet``; others one by one, as ``name/COLUMN.parquet``."""
-    if len({len(column) for column in columns.values()}) == 1:
-        write(folder / f"{name}.parquet", columns)
-        return
-    for key, values in columns.items():
-        write(folder / name / f"{key}.parquet", {key: values})
-
-
-_PARTS = "parts"
-
-
-def write_part(folder: Path, name: str, site: int, columns: Mapping[str, Array]) -> None:
-    """Write some rows of columns, which follow those of lower sites: as ``name/parts/00002.parquet``.
-
-    Columns of unequal lengths are written one by one, as ``name/parts/00002-COLUMN.parquet``.
-    """
-    for key, part in _alike(columns):
-        write(folder / name / _PARTS / f"{site:05d}{key}.parquet", part)
-
-
-def _alike(columns: Mapping[str, Array]) -> list[tuple[str, Mapping[str, Array]]]:
-    if len({len(column) for column in columns.values()}) == 1:
-        return [("", columns)]
-    return [(f"-{key}", {key: values}) for key, values in columns.items()]
+PARTS = "parts"
+"""The folder of files that each hold some rows, in the order of their names; ``growing_columns`` writes them."""
 
 
 def read_apart(root: Path, folder: str, only: str | None = None) -> dict[str, dict[str, Array]]:
-    """Read what ``write_apart`` and ``write_part`` wrote to a folder in ``root``, by name; ``only``: of one name.
+    """Read what ``GrowingColumns`` wrote to a folder in ``root``, by name; ``only``: of one name.
 
     Raises InputError as ``read_all``.
     """
@@ -192,14 +174,14 @@ def read_apart(root: Path, folder: str, only: str | None = None) -> dict[str, di
         if not name.endswith(".parquet") and only in (None, name):
             inner = read_all(root, f"{folder}/{name}")
             found[name] = {key: columns[key] for key, columns in inner.items() if key in columns}
-            parts = [columns for _, columns in sorted(read_all(root, f"{folder}/{name}/{_PARTS}").items())]
+            parts = [columns for _, columns in sorted(read_all(root, f"{folder}/{name}/{PARTS}").items())]
             for key in dict.fromkeys(key for columns in parts for key in columns):
                 found[name][key] = np.concatenate([columns[key] for columns in parts if key in columns])
     return found
 
 
 def parts_of(folder: Path, name: str, names: Sequence[str]) -> Iterator[dict[str, Array]]:
-    """Read columns of what ``write_apart`` or ``write_part`` wrote, row group by row group.
+    """Read columns of what ``GrowingColumns`` wrote, row group by row group.
 
     ``names``: of columns that lie together.
     """
@@ -212,7 +194,7 @@ def parts_of(folder: Path, name: str, names: Sequence[str]) -> Iterator[dict[str
 
 
 def lie_together(folder: Path, name: str, names: Sequence[str]) -> bool:
-    """Whether columns of what ``write_apart`` or ``write_part`` wrote have one value a row, in the same files."""
+    """Whether columns of what ``GrowingColumns`` wrote have one value a row, in the same files."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -227,10 +209,31 @@ def lie_together(folder: Path, name: str, names: Sequence[str]) -> bool:
     return found
 
 
+def rows_of(folder: Path, name: str, names: Sequence[str]) -> int:
+    """Return how many rows the longest column has of what ``GrowingColumns`` wrote."""
+    from pyarrow import parquet
+
+    rows = dict.fromkeys(names, 0)
+    for path in _files_of(folder, name, names):
+        with parquet.ParquetFile(path) as file:
+            for each in file.schema_arrow.names:
+                rows[each] += file.metadata.num_rows
+    return max(rows.values())
+
+
+def gone(folder: Path, name: str) -> InputError:
+    """Return the error that says that what was written is no longer there."""
+    return InputError(f"{str(folder)!r} no longer holds what {name!r} returned; {regular_files.RESTORE}")
+
+
 def _files_of(folder: Path, name: str, names: Sequence[str]) -> list[Path]:
+    """Return the files of some columns, perhaps of others too; raises InputError if none is there."""
     inner = folder / name
     paths = [folder / f"{name}.parquet", *(inner / f"{column}.parquet" for column in names)]
-    return [path for path in (*paths, *sorted((inner / _PARTS).glob("*"))) if path.is_file()]
+    found = [path for path in (*paths, *sorted((inner / PARTS).glob("*.parquet"))) if path.is_file()]
+    if not found:
+        raise gone(folder, name)
+    return found
 
 
 def stores(values: Array) -> bool:

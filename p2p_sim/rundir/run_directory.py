@@ -28,6 +28,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import (
     code_versions,
+    growing_columns,
     integrity,
     manifest,
     parquet_columns,
@@ -90,14 +91,16 @@ def save(
 
 def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population: bool, threads: int) -> None:
     """Put what else belongs there beside the messages, and the whole in its place."""
-    folder = building.make()
+    folder, written_there = building.make(), set[str]()
     try:
         write_messages(folder / MESSAGES, run)
-        written_there = (
-            isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building
-        )  # by its sites
         parts: list[Callable[[], Any]] = [functools.partial(described, run, population)]
-        parts += [] if written_there else _columns_to_write(folder / OUTPUTS, run.outputs)
+        if not isinstance(run.outputs, StoredOutputs):
+            parts += _columns_to_write(folder / OUTPUTS, run.outputs)
+        elif run.outputs.draft is building:
+            written_there = {OUTPUTS}
+        else:
+            parts.append(functools.partial(run.outputs.copy, folder / OUTPUTS))
         if population and run.faulty:  # who lied would tell of the seed
             liars = {name: {"user": users} for name, users in run.faulty.items()}
             parts += _columns_to_write(folder / "faults", liars)
@@ -113,14 +116,14 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
         building.whole()
         _put_in_place(folder, path, force)
     except BaseException:
-        building.clear()
+        building.clear(but=written_there)  # the next try finds them
         raise
 
 
 def _columns_to_write(folder: Path, parts: Mapping[str, Mapping[str, Array]]) -> list[Callable[[], Any]]:
     """Return what writes the columns of each part that has any."""
     return [
-        functools.partial(parquet_columns.write_apart, folder, name, columns)
+        functools.partial(growing_columns.write_apart, folder, name, columns)
         for name, columns in parts.items()
         if columns
     ]

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -380,9 +380,13 @@ class Draft:
         """Return whether the folder can be renamed to a path."""
         return self._path.parent.resolve() == path.parent.resolve()
 
-    def clear(self, messages: bool = False) -> None:
-        """Remove everything but the messages, or these too, and what was asked, which is put back if it was removed."""
-        kept = ({under_way.ASKED} if self._asked is not None else set()) | (set() if messages else {MESSAGES})
+    def clear(self, messages: bool = False, but: Collection[str] = ()) -> None:
+        """Remove everything but the messages, or these too, and what was asked, which is put back if it was removed.
+
+        ``but``: the names of what else stays.
+        """
+        kept = {*but} | (set() if messages else {MESSAGES})
+        kept |= {under_way.ASKED} if self._asked is not None else set()
         for other in self._folder.iterdir() if self._made else ():
             if other.name not in kept:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()

@@ -119,17 +119,20 @@ ray = pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("protocol", [PeerToPeer(0.1, 0.5), Keeping(), EncryptedShuffle(0.2)], ids=repr)
 def test_shards_make_their_users_and_write_their_outputs(protocol: Any, tmp_path: Path) -> None:
     apart = PopulationInParts(SyntheticUsers(701, 50, seed=5))
-    here = p2p_sim.run(protocol, Population.synthetic(users=701, cluster_size=50, seed=5), seed=3)
+    whole = Population.synthetic(users=701, cluster_size=50, seed=5)
+    here = p2p_sim.run(protocol, whole, seed=3)
+    released = p2p_sim.run(protocol, whole, seed=3, out=tmp_path / "here")
     how: dict[str, Any] = {"backend": "shards", "shards": 3, "seed": 3, "trace": "full", "costs": True}
     there = p2p_sim.run(protocol, apart, **how, out=tmp_path / "run")
-    assert there.digest == here.digest
+    assert there.digest == released.digest == here.digest
     assert isinstance(there.outputs, StoredOutputs)
+    assert isinstance(released.outputs, StoredOutputs)
     assert not in_memory(apart)
     loaded = p2p_sim.load(tmp_path / "run")
     assert loaded.population is not None
     assert loaded.population.hash == here.population.hash  # type: ignore[union-attr]
     for role, columns in here.outputs.items():
-        for found in (there, loaded):
+        for found in (there, loaded, released):
             assert list(found.output(role)) == list(columns)
             assert equal(found.output(role), columns)
     for kind in protocol.messages():

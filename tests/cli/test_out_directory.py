@@ -122,7 +122,7 @@ def test_a_failed_write_leaves_no_more_than_what_was_asked(cli, tmp_path, monkey
     def full(*_words):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", full)
+    monkeypatch.setattr("p2p_sim.rundir.population_file.write", full)
     done = cli(*MANY)
     assert done.status == 2
     assert done.err.endswith("\nerror: cannot write to 'runs': No space left on device\n")
@@ -141,7 +141,7 @@ def test_an_interrupt_leaves_no_more_than_what_was_asked(cli, tmp_path, monkeypa
     def stop(*_words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", stop)
+    monkeypatch.setattr("p2p_sim.rundir.population_file.write", stop)
     done = cli(*MANY)
     assert (done.status, done.out, done.err.endswith("\ninterrupted\n")) == (130, "", True)
     assert_only_asked(tmp_path, done.err)
@@ -159,7 +159,7 @@ def test_messages_of_a_run_that_is_interrupted_stay(cli, tmp_path, monkeypatch):
     def stop(*_words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", stop)
+    monkeypatch.setattr("p2p_sim.rundir.population_file.write", stop)
     done = cli(*MANY, "--trace", "full", "--out", "runs/mine")
     assert done.status == 130
     (left,) = (tmp_path / "runs").iterdir()

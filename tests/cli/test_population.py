@@ -171,7 +171,7 @@ def test_a_plan_of_features_that_are_drawn(cli: Any) -> None:
 
 def test_an_interrupted_run_goes_on(cli: Any, raw: str, monkeypatch: Any) -> None:
     """With the same labels and test rows, which are noted; and not with other files."""
-    from p2p_sim.rundir import parquet_columns
+    from p2p_sim.rundir.growing_columns import GrowingColumns
 
     words = (*RUN, *LABEL, *TRAINED, "--population", raw, "--test", SHARE)
     whole = cli(*words, "--out", "whole").json
@@ -180,7 +180,7 @@ def test_an_interrupted_run_goes_on(cli: Any, raw: str, monkeypatch: Any) -> Non
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(parquet_columns, "write", stop)
+        patch.setattr(GrowingColumns, "close", stop)
         assert cli(*words, "--out", "cut").status == 130
     refused = cli("run", "--resume", "cut", "--test", 0.2)
     assert (refused.status, "--test 0.2 contradicts run" in refused.err) == (2, True)

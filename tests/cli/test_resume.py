@@ -16,7 +16,7 @@ import pytest
 import p2p_sim
 from p2p_sim import parquet_users
 from p2p_sim.core import code_fingerprint
-from p2p_sim.rundir import code_versions, outputs_folder, parquet_columns, under_way
+from p2p_sim.rundir import code_versions, growing_columns, outputs_folder, under_way
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 
@@ -27,7 +27,7 @@ KILLED = """
 import os, signal, sys
 from p2p_sim import cli
 from p2p_sim.learning import experiment
-from p2p_sim.rundir import parquet_columns, run_directory, trace_writer
+from p2p_sim.rundir import growing_columns, run_directory, trace_writer
 
 def die(*_given, **_how):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -38,7 +38,7 @@ def part(self, *given):
 honest = trace_writer.Part.__init__
 MOMENTS = {
     "began": (experiment, "simulate", die), "rounds": (trace_writer.Part, "__init__", part),
-    "outputs": (parquet_columns, "write", die), "named": (run_directory, "_put_in_place", die),
+    "outputs": (growing_columns.GrowingColumns, "close", die), "named": (run_directory, "_put_in_place", die),
 }
 for name, (place, attribute, what) in MOMENTS.items():
     child = os.fork()
@@ -215,7 +215,7 @@ def interrupted(cli, tmp_path, monkeypatch):
             raise error or KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(parquet_columns, "write", stop)
+            patch.setattr(growing_columns.GrowingColumns, "close", stop)
             done = cli(*words)
         (folder,) = tmp_path.glob("**/*.partial-*")
         return folder, done
@@ -287,7 +287,10 @@ def test_a_full_disk_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):
         "run", "peer-to-peer", "--users", 90, "--seed", 3, error=OSError(28, "No space left on device")
     )
     assert done.status == 2
-    assert "error: cannot write to 'runs': No space left on device" in done.err
+    assert (
+        f"error: outputs cannot be written to '{folder}/outputs': No space left on device; make room"
+        in done.err
+    )
     assert f"p2p-sim run --resume runs/{folder.name}" in done.err
     assert cli("run", "--resume", folder).status == 0
 
@@ -300,7 +303,7 @@ def test_a_disk_that_is_full_when_shards_write_outputs(cli, tmp_path, monkeypatc
 
     def begin(draft):
         target = honest(draft)
-        (Path(target.path) / "learner.parquet").symlink_to("/dev/full")
+        (Path(target.path) / ".learner.parquet.tmp").symlink_to("/dev/full")
         return target
 
     with monkeypatch.context() as patch:

@@ -28,6 +28,7 @@ from p2p_sim.learning.training.scratch_examples import ScratchExamples
 from p2p_sim.learning.training.scratch_labels import ScratchLabels
 from p2p_sim.learning.training_in_batches import _Groups, _Released
 from p2p_sim.rundir import parquet_columns
+from p2p_sim.rundir.growing_columns import write_apart
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from protocols import (
     DoubleResponse,
@@ -163,14 +164,14 @@ def test_labels_take_five_bytes_each_on_disk_at_any_time(tmp_path: Path, monkeyp
 def test_stored_outputs_come_a_part_after_the_other(tmp_path: Path) -> None:
     sender, y = np.arange(7, dtype=np.int32), np.arange(7) % 2 == 0
     for site, (low, high) in enumerate(((0, 3), (3, 3), (3, 7))):
-        parquet_columns.write_part(tmp_path, "learner", site, {"sender": sender[low:high], "y": y[low:high]})
+        write_apart(tmp_path, "learner", {"sender": sender[low:high], "y": y[low:high]}, site)
     stored = StoredOutputs(tmp_path, {"learner": ["sender", "y"]})
     assert stored.aligned("learner", ["sender", "y"])
     parts = list(stored.parts("learner", ["sender", "y"]))
     assert np.array_equal(np.concatenate([part["sender"] for part in parts]), sender)
     assert np.array_equal(np.concatenate([part["y"] for part in parts]), y)
-    parquet_columns.write_part(tmp_path, "other", 0, {"sender": sender, "y": y[:3]})
-    parquet_columns.write_part(tmp_path, "vectors", 0, {"sender": sender, "y": np.zeros((7, 2), np.bool_)})
+    write_apart(tmp_path, "other", {"sender": sender, "y": y[:3]}, 0)
+    write_apart(tmp_path, "vectors", {"sender": sender, "y": np.zeros((7, 2), np.bool_)}, 0)
     assert not StoredOutputs(tmp_path, {}).aligned("other", ["sender", "y"])
     assert not StoredOutputs(tmp_path, {}).aligned("vectors", ["sender", "y"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from p2p_sim.backends.kept_outputs import OutputsOfSite
 from p2p_sim.core.errors import InputError, ProtocolError, StorageError
 from p2p_sim.core.population import Population
 from p2p_sim.rundir import under_way
@@ -32,22 +33,23 @@ def no_room(file: Path) -> None:
 def output(draft: Draft) -> None:
     """The output of a role that one site has."""
     target = OutputsFolder.begin(draft)
-    no_room(Path(target.path, "learner.parquet"))
-    target.put("learner", None, COLUMNS)
+    no_room(Path(target.path, ".learner.parquet.tmp"))
+    OutputsOfSite({"learner": [COLUMNS]}).write(target, {"learner": None}, {"learner": {}}, None)
 
 
 def part_of_output(draft: Draft) -> None:
     """The part of a role's output that one of several shards writes."""
     target = OutputsFolder.begin(draft)
-    no_room(Path(target.path, "user", "parts", "00001.parquet"))
-    target.put("user", 1, COLUMNS)
+    no_room(Path(target.path, "user", "parts", ".00001.parquet.tmp"))
+    OutputsOfSite({"user": [COLUMNS]}).write(target, {"user": 1}, {"user": {}}, None)
 
 
 def column_of_output(draft: Draft) -> None:
     """A column of its own, where columns are of unequal lengths."""
     target = OutputsFolder.begin(draft)
-    no_room(Path(target.path, "user", "parts", "00001-heard.parquet"))
-    target.put("user", 1, COLUMNS | {"heard": np.arange(3)})
+    no_room(Path(target.path, "user", "parts", ".00001-heard.parquet.tmp"))
+    block = COLUMNS | {"heard": np.arange(3)}
+    OutputsOfSite({"user": [block]}).write(target, {"user": 1}, {"user": {}}, None)
 
 
 def messages(draft: Draft) -> None:
