@@ -82,9 +82,17 @@ def edges(total: int, parts: int) -> list[int]:
 
 
 def blocks_of(users: int, most: int) -> int:
-    """Return into how many blocks of up to ``most`` users to cut some: from 3 on a multiple of 4."""
+    """Return into how many blocks to cut some users: from 3 on a multiple of 4, of up to ``most`` users each.
+
+    Of up to twice as many where that still gives 16 blocks: what a block takes beside its users is Python's work, which
+    one thread at a time may do, so threads wait for each other the more often, the more blocks there are.
+    """
     least = -(-users // most)
+    least = max(min(least, _SEVERAL), -(-least // 2))
     return least if least < 3 else -(-least // 4) * 4
+
+
+_SEVERAL = 16
 
 
 def world_of(protocol: Protocol, population: Population, crypto: str = MODELLED) -> World:

@@ -104,7 +104,7 @@ def _set_up(
         columns = layout.source_of(population, low, high, binary)
         if isinstance(columns, dict):
             columns = strip_tables(columns, shared, without_tables)
-        parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
+        parts = min(high - low, settings.blocks or layout.blocks_of(high - low, compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         name = f"shard {number} (users {low} to {high - 1})"
         actors.start(name, (of_all, number, [], low, cuts, columns, shared_ref))

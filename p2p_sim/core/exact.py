@@ -45,6 +45,8 @@ def as_fraction(name: str, value: Any) -> Fraction:
 
 def threshold(name: str, probability: Any) -> int:
     """Return floor(p * 2^64): a word is below it with probability p (to 2^-64); p = 1 gives 2^64, always."""
+    if type(probability) is float and 0 <= probability <= 1:
+        return int(probability * 2.0**64)  # scaling by a power of two is exact, and needs no fractions
     return math.floor(as_fraction(name, probability) * WORD)
 
 
