@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 
 import p2p_sim
 from p2p_sim.backends import ray_probe as addressing
@@ -284,6 +285,21 @@ def test_an_address_that_is_not_ray_is_refused(mute_server: str, monkeypatch: py
     monkeypatch.setattr(addressing, "ANSWER_SECONDS", 4.0)
     with pytest.raises(p2p_sim.InputError, match="not as Ray within 4 s"):
         addressing.probe(mute_server)
+
+
+def test_a_cluster_of_another_python_is_named_with_both_versions() -> None:
+    """Ray's own check refuses it, on several lines."""
+    from ray._private.utils import check_version_info
+
+    with pytest.raises(RuntimeError) as refused:
+        check_version_info({"ray_version": "2.59.0", "python_version": "3.12.1"}, "node 10.0.0.7")
+    here = ".".join(map(str, sys.version_info[:3]))
+    assert ray_session._other_versions(str(refused.value)) == (
+        f"the cluster has Ray 2.59.0 and Python 3.12.1, and this process Ray {ray.__version__} and Python {here}; "
+        "install the same on both"
+    )
+    assert ray_session._other_versions("Version mismatch: of something else") == ""
+    assert ray_session._other_versions("node 3 ended") == ""
 
 
 def test_the_watchdogs_stay_under_twenty_seconds() -> None:
