@@ -13,6 +13,9 @@ from p2p_sim.core.number_texts import read_digits
 PROBE_SECONDS = 3.0
 ANSWER_SECONDS = 14.0
 
+_OTHER_TOKEN = "InvalidAuthToken"
+_NO_TOKEN = "authentication_token_loader"  # the place where Ray then aborts
+
 
 def probe(address: str) -> None:
     """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not."""
@@ -36,7 +39,24 @@ def probe(address: str) -> None:
             "address that `ray start --head` printed"
         ) from error
     if answer.returncode:
-        raise InputError(
-            f"{by} = {address!r}: Ray's health check failed there; give the head's host:port, and if the cluster "
-            "asks for a token (it does if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
+        raise InputError(f"{by} = {address!r}: {_why(answer.stderr.decode(errors='replace'))}")
+
+
+def _why(said: str) -> str:
+    """Return why Ray's health check failed, by what it wrote, and what to do."""
+    token = (
+        "the token of its head (`ray get-auth-token` there) to ~/.ray/auth_token, or set RAY_AUTH_TOKEN to it"
+    )
+    if _NO_TOKEN in said:
+        return f"RAY_AUTH_MODE is token, and there is no token here: copy {token}"
+    if _OTHER_TOKEN not in said:
+        return (
+            "Ray's health check failed there; give the head's host:port, and if the cluster asks for a token (it does "
+            "if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
         )
+    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+        return f"the cluster asks for a token, and none is sent: set RAY_AUTH_MODE=token, and copy {token}"
+    return (
+        "the cluster does not take the token that is sent, of RAY_AUTH_TOKEN, else of the file RAY_AUTH_TOKEN_PATH, "
+        f"else of ~/.ray/auth_token: copy {token}"
+    )

@@ -246,10 +246,15 @@ def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path
         done, alone = (shell(code) for code in (use, use[: use.index("--backend")]))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["digest"] == json.loads(alone.stdout)["digest"]
-        refused = shell(use.replace("export RAY_AUTH_MODE=token\n", ""))
-        assert refused.returncode == 2, refused.stderr
-        assert "RAY_AUTH_MODE=token" in refused.stderr
-        assert "Traceback" not in refused.stderr
+        for instead, told in (
+            ("", "the cluster asks for a token, and none is sent: set RAY_AUTH_MODE=token"),
+            ("export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=abcdef\n", "does not take the token that is sent"),
+            ("export RAY_AUTH_MODE=token\nrm ~/.ray/auth_token\n", "there is no token here: copy the token"),
+        ):
+            refused = shell(use.replace("export RAY_AUTH_MODE=token\n", instead))
+            assert refused.returncode == 2, refused.stderr
+            assert told in refused.stderr
+            assert "Traceback" not in refused.stderr
     finally:
         while any(ray_start.kill_session(each) for each in sessions):
             time.sleep(0.1)
