@@ -185,6 +185,9 @@ def test_who_was_killed_for_memory_is_said_so(monkeypatch: pytest.MonkeyPatch) -
     error = ray_site.ray.exceptions.OutOfMemoryError(f"{said} limit (0.127671) OOM kill reason: ...")
     text = "memory ran out on its machine (3.01GB of 23.54GB were used), and Ray ended it: use fewer users or more"
     assert text in ray_lost_actors.why(error)
+    monkeypatch.setattr(reexecution, "_starved", lambda: 7)
+    assert reexecution._kernel(7) == ""
+    assert "the kernel of this machine ended 2 processes for want of memory" in reexecution._kernel(5)
 
 
 def test_a_worker_that_cannot_load_p2p_sim_is_named() -> None:
@@ -212,9 +215,6 @@ def test_the_version_of_p2p_sim_explains_other_files_and_is_no_difference_alone(
     assert code_fingerprint.differences(here | {"p2p-sim": "0.1.0"}, here) == []
     del there["p2p-sim"]  # a checkout
     assert code_fingerprint.differences(there, here) == told[1:]
-    monkeypatch.setattr(reexecution, "_starved", lambda: 7)
-    assert reexecution._kernel(7) == ""
-    assert "the kernel of this machine ended 2 processes for want of memory" in reexecution._kernel(5)
 
 
 @pytest.mark.parametrize("ready", [True, False])
