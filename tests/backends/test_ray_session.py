@@ -199,18 +199,32 @@ def test_a_frozen_worker_is_named_and_the_run_can_still_be_interrupted() -> None
     assert not [process for process in below if alive(process)]
 
 
+ASK_WITH_TOKEN = """
+import os
+from p2p_sim.backends import ray_probe
+os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "abcdef"}
+try:
+    ray_probe.probe(cluster.address)
+except p2p_sim.InputError as error:
+    print(error)
+cluster.shutdown()
+"""
+
+
 def test_a_cluster_of_two_nodes_by_address() -> None:
     code = (
         "from ray.cluster_utils import Cluster\n"
         "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
-        "cluster.add_node(num_cpus=1)\n" + RUN.format(", address=cluster.address") + "\ncluster.shutdown()"
+        "cluster.add_node(num_cpus=1)\n" + RUN.format(", address=cluster.address") + ASK_WITH_TOKEN
     )
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"}
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=120
     )
     here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
-    assert [here.digest, "False"] == done.stdout.split()[-2:]
+    digest, refused = done.stdout.splitlines()[-2:]
+    assert digest == f"{here.digest} False"
+    assert "RAY_AUTH_MODE is token here, and the cluster asks nobody for a token: start it anew" in refused
 
 
 def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path) -> None:
