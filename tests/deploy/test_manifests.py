@@ -76,6 +76,20 @@ def check(manifest: dict[str, Any]) -> None:
         kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
+def test_ray_up_starts_all_machines() -> None:
+    """Each line was missing when it was tried for real: then there is a head alone, or one worker, or old code."""
+    cluster = of("ray-up.yaml")
+    assert started("head")["autoscaling-config"] == "~/ray_bootstrap_config.yaml"
+    assert "ssh_private_key" in cluster["auth"]  # with which the head reaches the others
+    (start,) = (each for each in cluster["head_start_ray_commands"] if " start " in each)
+    assert " RAY_enable_autoscaler_v2=0 " in start  # the newer one counts the head as a worker
+    setup = " ".join(cluster["setup_commands"])
+    assert re.search(r"pip install --no-deps --force-reinstall ~/p2p_sim-\S+\.whl", setup)
+    assert (
+        """'export PATH="$HOME/p2p-sim/bin:$PATH" RAY_AUTH_MODE=token""" in setup
+    )  # for ray exec and ray down
+
+
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
 def test_manifests_fit_their_schemas(path: Path) -> None:
     manifest = yaml.safe_load(path.read_text())
