@@ -17,6 +17,22 @@ LOSSES = (
 """What Ray raises for these, and for what they had sent."""
 _USED = re.compile(r"was ([\d.]+ ?\w*B) used / ([\d.]+ ?\w*B) limit")
 _LOST = "a Ray actor of this run was lost"
+_PLACE = re.compile(r"\(pid=(\d+), ip=([^,)]+)")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def unloadable(error: BaseException | None) -> str | None:
+    """Return which worker could not even begin, and the error of Python that it ended with; None if it left none.
+
+    Such as: ``the Ray worker in process 7 on 10.0.0.5 cannot load p2p-sim (ModuleNotFoundError: No module ...)``.
+    """
+    text = _COLOUR.sub("", str(error)).strip()
+    last = text.rpartition("\n")[2].strip()
+    if "Error" not in last:  # its process died
+        return None
+    place = _PLACE.search(text)
+    worker = f"the Ray worker in process {place[1]} on {place[2]}" if place else "a Ray worker"
+    return f"{worker} cannot load p2p-sim ({last})"
 
 
 def for_memory(error: Exception) -> bool:

@@ -6,12 +6,16 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_digits
 
 PROBE_SECONDS = 3.0
 ANSWER_SECONDS = 14.0
+
+_OTHER_TOKEN = "InvalidAuthToken"
+_NO_TOKEN = "authentication_token_loader"  # the place where Ray then aborts
 
 
 def probe(address: str) -> None:
@@ -26,17 +30,74 @@ def probe(address: str) -> None:
         raise InputError(
             f"{by} = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
         ) from error
-    # -P: not with what lies in the current folder
-    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    asked = _Check(address)
+    without = _Check(address, {"RAY_AUTH_MODE": "disabled"}) if _tokens() else None
     try:
-        answer = subprocess.run(command, capture_output=True, timeout=ANSWER_SECONDS, check=False)
+        said = asked.answer()
+        open_to_all = without is not None and without.answer() is None
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"{by} = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
             "address that `ray start --head` printed"
         ) from error
-    if answer.returncode:
+    finally:
+        for each in filter(None, (asked, without)):
+            each.end()
+    if said is not None:
+        raise InputError(f"{by} = {address!r}: {_why(said)}")
+    if open_to_all:  # Ray's workers would have no token for this process, and end
         raise InputError(
-            f"{by} = {address!r}: Ray's health check failed there; give the head's host:port, and if the cluster "
-            "asks for a token (it does if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
+            f"{by} = {address!r}: RAY_AUTH_MODE is token here, and the cluster asks nobody for a token: start it anew "
+            "with RAY_AUTH_MODE=token on every machine, or unset the variable here if nobody else reaches its ports"
         )
+
+
+def _tokens() -> bool:
+    """Whether this process sends a token."""
+    return os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
+
+
+class _Check:
+    """Ray's health check of a cluster, in a process: here Ray keeps the token that it read first.
+
+    ``instead``: environment variables that differ from those of this process.
+    """
+
+    def __init__(self, address: str, instead: dict[str, str] | None = None):
+        # -P: not with what lies in the current folder
+        command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--address", address]
+        self._until = time.monotonic() + ANSWER_SECONDS
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env=os.environ | (instead or {}),
+        )  # fmt: skip
+
+    def answer(self) -> str | None:
+        """Return what it wrote if it failed, None if all is well; raises TimeoutExpired."""
+        _, said = self._process.communicate(timeout=max(self._until - time.monotonic(), 0))
+        return said.decode(errors="replace") if self._process.returncode else None
+
+    def end(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _why(said: str) -> str:
+    """Return why Ray's health check failed, by what it wrote, and what to do."""
+    token = (
+        "the token of its head (`ray get-auth-token` there) to ~/.ray/auth_token, or set RAY_AUTH_TOKEN to it"
+    )
+    if _NO_TOKEN in said:
+        return f"RAY_AUTH_MODE is token, and there is no token here: copy {token}"
+    if _OTHER_TOKEN not in said:
+        return (
+            "Ray's health check failed there; give the head's host:port, and if the cluster asks for a token (it does "
+            "if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
+        )
+    if not _tokens():
+        return f"the cluster asks for a token, and none is sent: set RAY_AUTH_MODE=token, and copy {token}"
+    return (
+        "the cluster does not take the token that is sent, of RAY_AUTH_TOKEN, else of the file RAY_AUTH_TOKEN_PATH, "
+        f"else of ~/.ray/auth_token: copy {token}"
+    )

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -171,6 +172,8 @@ def _join(address: str, node: ray_node.Node | None, call: _Call) -> None:
         call.run(join, JOIN_SECONDS)
     except Exception as error:  # of many kinds
         first = str(error).strip().partition("\n")[0] or type(error).__name__
+        if other := _other_versions(str(error)):
+            raise InputError(f"address = {address!r}: {other}") from error
         ended = node.lost() if node is not None else None
         if node is not None:
             raise InputError(
@@ -180,6 +183,20 @@ def _join(address: str, node: ray_node.Node | None, call: _Call) -> None:
             f"address = {address!r}: Ray answers there, but this machine cannot join it ({first}); "
             "make it a node with `ray start --address=...`"
         ) from error
+
+
+def _other_versions(said: str) -> str:
+    """Return what Ray says of a cluster that has another Ray or Python than this process, in a sentence; else nothing.
+
+    Ray compares Python's patch release, too.
+    """
+    rays, pythons = (re.findall(rf"^\s*{name}: (\S+)$", said, re.MULTILINE) for name in ("Ray", "Python"))
+    if "Version mismatch" not in said or len(rays) != 2 or len(pythons) != 2:
+        return ""
+    return (
+        f"the cluster has Ray {rays[0]} and Python {pythons[0]}, and this process Ray {rays[1]} and Python "
+        f"{pythons[1]}; install the same on both"
+    )
 
 
 class _Call:

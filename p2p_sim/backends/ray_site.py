@@ -15,7 +15,7 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import kept_outputs, layout, ray_session
-from p2p_sim.backends.ray_lost_actors import LOSSES, why
+from p2p_sim.backends.ray_lost_actors import LOSSES, unloadable, why
 from p2p_sim.backends.ray_node import START_SECONDS, busy
 from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
 from p2p_sim.core import code_fingerprint, module_finder
@@ -211,10 +211,10 @@ class SiteActors:
         try:
             where, there = fetch(check, f"start of {name}")
         except RunLostError as error:
-            why = str(error.__cause__).strip().rpartition("\n")[2]
-            if "Error" not in why:  # its process died, and left no error of Python
+            which = unloadable(error.__cause__)
+            if which is None:
                 raise
-            raise InputError(f"a Ray worker cannot load p2p-sim ({why}); {_INSTALL_SAME}") from error
+            raise InputError(f"{which}; {_INSTALL_SAME}") from error
         other = code_fingerprint.differences(there, self.here)
         if other:
             more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import ray
 
 from p2p_sim.backends import ray_session
-from p2p_sim.backends.ray_lost_actors import LOSSES, for_memory, why
+from p2p_sim.backends.ray_lost_actors import LOSSES, for_memory, unloadable, why
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core.errors import InputError, RunLostError
 
@@ -89,6 +89,8 @@ class RayWorkers:
         try:
             answer, refused = ray.get(done[0])
         except LOSSES as error:
+            if not actor.ready and (which := unloadable(error)):
+                raise InputError(f"{which}; install the same there") from error
             if not (actor.ready or for_memory(error)):
                 raise RunLostError(
                     f"a Ray worker ended before it began ({why(error)}): install the same as here on every node, and "

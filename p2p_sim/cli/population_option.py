@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -72,9 +73,11 @@ def _check_labels(command: RunCommand, protocol: Protocol) -> None:
             f"--classes says that labels are classes, and those of {type(protocol).__name__} stand for numbers: leave "
             "it out, and give their places, 0 to k - 1; or read the numbers by --data"
         )
-    kind = BINARY if rule.count == 2 else CLASSES
-    if reason := applicability.applicable(protocol, applicability.LabelKind(kind, rule.label, rule.count)):
+    kind = applicability.LabelKind(BINARY if rule.count == 2 else CLASSES, rule.label, rule.count)
+    if reason := applicability.applicable(protocol, kind):
         raise InputError(reason)
+    if more := applicability.more_labels(protocol, kind):
+        warnings.warn(more, stacklevel=2)
 
 
 def users(command: RunCommand) -> PopulationInParts:

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ _COMMAND = ("run.py", "users.py", "parameters.py", "population_option.py", "tabl
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "cryptography")
 """Packages that a worker computes, writes or seals with."""
+
+_OURS = "p2p-sim"
 
 
 def fingerprint(protocol: Protocol | None) -> str:
@@ -93,6 +96,8 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
     ``modules``: of a protocol, see ``modules_of``; they are imported.  Raises ImportError if one is not found.
     """
     versions = {"python": sys.version.split()[0]} | {name: metadata.version(name) for name in _LIBRARIES}
+    with suppress(metadata.PackageNotFoundError):  # a checkout
+        versions[_OURS] = metadata.version(_OURS)
     package = Path(__file__).parents[1]  # all of it: a worker writes traces, too
     files = {f"p2p_sim/{path.relative_to(package)}": path for path in package.rglob("*.py")}
     for name in modules:
@@ -109,8 +114,13 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """Return how the code of two processes differs: ``numpy 2.4.1 there, 2.5.0 here``, ``core/draw.py differs``."""
+    """Return how the code of two processes differs: ``numpy 2.4.1 there, 2.5.0 here``, ``core/draw.py differs``.
+
+    The version of this package is told where files differ, too, and both processes know it.
+    """
     names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
+    if not any(name.endswith(".py") for name in names) or not (_OURS in there and _OURS in here):
+        names = [name for name in names if name != _OURS]
     return [
         f"{name} differs"
         if name.endswith(".py")

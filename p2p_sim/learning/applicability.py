@@ -59,6 +59,18 @@ def applicable(mechanism: Protocol | type[Protocol], kind: LabelKind) -> str | N
     return others
 
 
+def more_labels(protocol: Protocol, kind: LabelKind) -> str | None:
+    """Return a warning where a protocol is set to more labels than the declared classes are; None if it is not."""
+    labels = protocol.label_count()
+    if kind.name == NUMERIC or labels <= kind.count:
+        return None
+    return (
+        f"{protocol.command_name()} is set to {labels} labels, and label {kind.label!r} has {kind.count} classes: "
+        "nobody has the others, and they take a part of the noise; unless that is meant, give it as many "
+        f"(--labels {kind.count})"
+    )
+
+
 def mismatch(mechanism: type[Protocol], kind: LabelKind) -> str | None:
     """Return in few words why a protocol does not take labels of a kind, without its name; None if it does."""
     from p2p_sim.privacy.accepted_labels import taken_by

@@ -128,6 +128,9 @@ def gather(
         facts["left_out"] = data.rows_in_file - len(data.y)
     if data.ids:
         facts["ids"] = list(data.ids)
+    known = data.classes_from in ("declared", "pinned")  # otherwise there may be more than occur
+    if known and (more := applicability.more_labels(protocol, applicability.label_kind(data))):
+        warnings.warn(more, stacklevel=2)
     if data.classes_from == "inferred":
         warnings.warn(INFERRED.format(label=data.label, classes=listing(data.classes, 6)), stacklevel=2)
     divided = time.perf_counter()

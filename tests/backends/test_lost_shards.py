@@ -13,6 +13,7 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.backends import ray_lost_actors, ray_session, ray_site, ray_workers, reexecution, shards
+from p2p_sim.core import code_fingerprint
 from p2p_sim.core.population_in_parts import PopulationInParts, SyntheticUsers
 from p2p_sim.rundir.outputs_folder import OutputsFolder
 from tests.backends.programs import Dying, DyingOnce
@@ -187,6 +188,33 @@ def test_who_was_killed_for_memory_is_said_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(reexecution, "_starved", lambda: 7)
     assert reexecution._kernel(7) == ""
     assert "the kernel of this machine ended 2 processes for lack of memory" in reexecution._kernel(5)
+
+
+def test_a_worker_that_cannot_load_p2p_sim_is_named() -> None:
+    """As Ray 2.60 says it of a machine without p2p-sim."""
+    said = (
+        "The actor died because of an error raised in its creation task, \x1b[36mray::SiteActor.__init__()\x1b[39m "
+        "(pid=1100, ip=10.87.0.3, actor_id=c8da, repr=<...>)\nRuntimeError: The actor with name SiteActor failed to "
+        "import on the worker.\n    ^^^^^\nModuleNotFoundError: No module named 'p2p_sim'"
+    )
+    assert ray_lost_actors.unloadable(RuntimeError(said)) == (
+        "the Ray worker in process 1100 on 10.87.0.3 cannot load p2p-sim "
+        "(ModuleNotFoundError: No module named 'p2p_sim')"
+    )
+    elsewhere = ray_lost_actors.unloadable(ImportError("ImportError: x"))
+    assert elsewhere == "a Ray worker cannot load p2p-sim (ImportError: x)"
+    assert ray_lost_actors.unloadable(RuntimeError("the process was killed by signal 9")) is None
+    assert ray_lost_actors.unloadable(None) is None
+
+
+def test_the_version_of_p2p_sim_explains_other_files_and_is_no_difference_alone() -> None:
+    here = {"python": "3.11.7", "p2p-sim": "0.2.0", "p2p_sim/core/draw.py": "a"}
+    there = here | {"p2p-sim": "0.1.0", "p2p_sim/core/draw.py": "b"}
+    told = ["p2p-sim 0.1.0 there, 0.2.0 here", "p2p_sim/core/draw.py differs"]
+    assert code_fingerprint.differences(there, here) == told
+    assert code_fingerprint.differences(here | {"p2p-sim": "0.1.0"}, here) == []
+    del there["p2p-sim"]  # a checkout
+    assert code_fingerprint.differences(there, here) == told[1:]
 
 
 @pytest.mark.parametrize("ready", [True, False])

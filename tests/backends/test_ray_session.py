@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 
 import p2p_sim
 from p2p_sim.backends import ray_probe as addressing
@@ -198,18 +199,32 @@ def test_a_frozen_worker_is_named_and_the_run_can_still_be_interrupted() -> None
     assert not [process for process in below if alive(process)]
 
 
+ASK_WITH_TOKEN = """
+import os
+from p2p_sim.backends import ray_probe
+os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "abcdef"}
+try:
+    ray_probe.probe(cluster.address)
+except p2p_sim.InputError as error:
+    print(error)
+cluster.shutdown()
+"""
+
+
 def test_a_cluster_of_two_nodes_by_address() -> None:
     code = (
         "from ray.cluster_utils import Cluster\n"
         "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
-        "cluster.add_node(num_cpus=1)\n" + RUN.format(", address=cluster.address") + "\ncluster.shutdown()"
+        "cluster.add_node(num_cpus=1)\n" + RUN.format(", address=cluster.address") + ASK_WITH_TOKEN
     )
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"}
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=120
     )
     here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
-    assert [here.digest, "False"] == done.stdout.split()[-2:]
+    digest, refused = done.stdout.splitlines()[-2:]
+    assert digest == f"{here.digest} False"
+    assert "RAY_AUTH_MODE is token here, and the cluster asks nobody for a token: start it anew" in refused
 
 
 def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path) -> None:
@@ -245,10 +260,15 @@ def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path
         done, alone = (shell(code) for code in (use, use[: use.index("--backend")]))
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["digest"] == json.loads(alone.stdout)["digest"]
-        refused = shell(use.replace("export RAY_AUTH_MODE=token\n", ""))
-        assert refused.returncode == 2, refused.stderr
-        assert "RAY_AUTH_MODE=token" in refused.stderr
-        assert "Traceback" not in refused.stderr
+        for instead, told in (
+            ("", "the cluster asks for a token, and none is sent: set RAY_AUTH_MODE=token"),
+            ("export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=abcdef\n", "does not take the token that is sent"),
+            ("export RAY_AUTH_MODE=token\nrm ~/.ray/auth_token\n", "there is no token here: copy the token"),
+        ):
+            refused = shell(use.replace("export RAY_AUTH_MODE=token\n", instead))
+            assert refused.returncode == 2, refused.stderr
+            assert told in refused.stderr
+            assert "Traceback" not in refused.stderr
     finally:
         while any(ray_start.kill_session(each) for each in sessions):
             time.sleep(0.1)
@@ -284,6 +304,21 @@ def test_an_address_that_is_not_ray_is_refused(mute_server: str, monkeypatch: py
     monkeypatch.setattr(addressing, "ANSWER_SECONDS", 4.0)
     with pytest.raises(p2p_sim.InputError, match="not as Ray within 4 s"):
         addressing.probe(mute_server)
+
+
+def test_a_cluster_of_another_python_is_named_with_both_versions() -> None:
+    """Ray's own check refuses it, on several lines."""
+    from ray._private.utils import check_version_info
+
+    with pytest.raises(RuntimeError) as refused:
+        check_version_info({"ray_version": "2.59.0", "python_version": "3.12.1"}, "node 10.0.0.7")
+    here = ".".join(map(str, sys.version_info[:3]))
+    assert ray_session._other_versions(str(refused.value)) == (
+        f"the cluster has Ray 2.59.0 and Python 3.12.1, and this process Ray {ray.__version__} and Python {here}; "
+        "install the same on both"
+    )
+    assert ray_session._other_versions("Version mismatch: of something else") == ""
+    assert ray_session._other_versions("node 3 ended") == ""
 
 
 def test_the_watchdogs_stay_under_twenty_seconds() -> None:

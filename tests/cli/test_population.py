@@ -73,6 +73,15 @@ def test_it_is_the_run_of_data(cli: Any, tmp_path: Path) -> None:
     assert "900 further rows test the model (30 % of the rows, drawn by seed; split seed 8)" in shown
 
 
+@pytest.mark.parametrize("kind", ["--data", "--population"])
+def test_more_labels_than_classes_are_warned_of(cli: Any, kind: str, tmp_path: Path) -> None:
+    RAW[COLUMNS].to_parquet(tmp_path / "raw.parquet", index=False)
+    words = ("run", "randomized-response", "--epsilon", 1, "--seed", SEED, "--force", "--out", "run", *LABEL)
+    told = "warning: randomized-response is set to 3 labels, and label 'text' has 2 classes: nobody has the others"
+    assert told in cli(*words, kind, "raw.parquet", "--labels", 3).err
+    assert "nobody has the others" not in cli(*words, kind, "raw.parquet").err
+
+
 @pytest.mark.parametrize(
     "address",
     ["s3://KEY:SECRET@lab/users", "s3://KEY:SE/SECRET@lab/users", "s3://lab/users?secret_key=SECRET"],

@@ -1,7 +1,9 @@
-"""The fields of Kubernetes objects that our manifests may have, as JSON schemas: other names are refused.
+"""The fields of KubeRay's objects that our manifests may have, as JSON schemas: other names are refused.
 
-Of KubeRay those of `RayCluster` and `RayJob` of ray.io/v1 (ray-operator/apis/ray/v1/*_types.go); of pods the ones that
-are used here.
+They are those of ``RayCluster`` and ``RayJob`` of ray.io/v1, without what nobody here uses.  Names and types were held
+by hand against KubeRay's ray-operator/apis/ray/v1: rayjob_types.go of commit f6ef3f7, and raycluster_types.go of
+commit 3275ee0 and of a later one that has ``authOptions``.  What is in a pod, and objects of Kubernetes itself, are
+held to Kubernetes' own schemas (kubernetes-validate).
 """
 
 from __future__ import annotations
@@ -21,34 +23,18 @@ def many(each: dict[str, Any], least: int = 0) -> dict[str, Any]:
 
 TEXTS = {"type": "object", "additionalProperties": TEXT}
 METADATA = thing("name", name=TEXT, labels=TEXTS, namespace=TEXT)
-AMOUNTS = thing(cpu=TEXT, memory=TEXT)
-SECRET = thing("secretKeyRef", secretKeyRef=thing("name", "key", name=TEXT, key=TEXT))
-ENV = thing("name", name=TEXT, value=TEXT, valueFrom=SECRET)
 AUTH = thing("mode", mode={"enum": ["token"]}, secretName=TEXT)
-PORT = thing("containerPort", containerPort=NUMBER, name=TEXT)
-MOUNT = thing("name", "mountPath", name=TEXT, mountPath=TEXT)
-CONTAINER = thing(
-    "name", "image", "resources",
-    name=TEXT, image=TEXT, env=many(ENV), ports=many(PORT), volumeMounts=many(MOUNT),
-    resources=thing("requests", "limits", requests=AMOUNTS, limits=AMOUNTS),
-)  # fmt: skip
-VOLUME = thing("name", name=TEXT, persistentVolumeClaim=thing("claimName", claimName=TEXT))
-POD = thing(
-    "containers",
-    containers=many(CONTAINER, 1), volumes=many(VOLUME), automountServiceAccountToken=FLAG,
-    restartPolicy={"enum": ["Never", "OnFailure"]},
-    securityContext=thing(runAsNonRoot=FLAG, runAsUser=NUMBER, fsGroup=NUMBER),
-)  # fmt: skip
-TEMPLATE = thing("spec", metadata=thing(labels=TEXTS), spec=POD)
+POD = {"type": "object"}
+"""A template of a pod, which Kubernetes' schema knows."""
 
 HEAD = thing(
     "rayStartParams", "template",
-    serviceType={"enum": ["ClusterIP"]}, headService={}, enableIngress=FLAG, rayStartParams=TEXTS, template=TEMPLATE,
+    serviceType={"enum": ["ClusterIP"]}, headService={}, enableIngress=FLAG, rayStartParams=TEXTS, template=POD,
 )  # fmt: skip
 WORKERS = thing(
     "groupName", "minReplicas", "maxReplicas", "rayStartParams", "template",
     groupName=TEXT, replicas=NUMBER, minReplicas=NUMBER, maxReplicas=NUMBER, numOfHosts=NUMBER, rayStartParams=TEXTS,
-    template=TEMPLATE, scaleStrategy={},
+    template=POD, scaleStrategy={},
 )  # fmt: skip
 CLUSTER = thing(
     "headGroupSpec", "authOptions", "rayVersion",
@@ -57,25 +43,17 @@ CLUSTER = thing(
 )  # fmt: skip
 JOB = thing(
     "entrypoint",
-    activeDeadlineSeconds=NUMBER, backoffLimit=NUMBER, rayClusterSpec=CLUSTER, submitterPodTemplate=TEMPLATE,
+    activeDeadlineSeconds=NUMBER, backoffLimit=NUMBER, rayClusterSpec=CLUSTER, submitterPodTemplate=POD,
     metadata=TEXTS, clusterSelector=TEXTS, submitterConfig={}, entrypoint=TEXT, runtimeEnvYAML=TEXT, jobId=TEXT,
     submissionMode={"enum": ["K8sJobMode", "HTTPMode", "InteractiveMode"]}, entrypointResources=TEXT,
     ttlSecondsAfterFinished=NUMBER, shutdownAfterJobFinishes=FLAG, suspend=FLAG,
 )  # fmt: skip
-SELECTOR = thing("matchLabels", matchLabels=TEXTS)
-PEER = thing(podSelector=SELECTOR, namespaceSelector=SELECTOR)
-RULE = thing("from", ports=many(thing("port", port=NUMBER, protocol=TEXT)), **{"from": many(PEER, 1)})
-POLICY = thing("podSelector", "policyTypes", podSelector=SELECTOR, policyTypes=many(TEXT), ingress=many(RULE))
 
 
-def kind(version: str, spec: dict[str, Any]) -> dict[str, Any]:
-    about = {"apiVersion": {"const": version}, "kind": TEXT, "metadata": METADATA, "spec": spec}
+def kind(spec: dict[str, Any]) -> dict[str, Any]:
+    about = {"apiVersion": {"const": "ray.io/v1"}, "kind": TEXT, "metadata": METADATA, "spec": spec}
     return thing(*about, **about)
 
 
-KINDS = {
-    "RayCluster": kind("ray.io/v1", CLUSTER),
-    "RayJob": kind("ray.io/v1", JOB),
-    "NetworkPolicy": kind("networking.k8s.io/v1", POLICY),
-}
-"""The schema of each kind of object."""
+KINDS = {"RayCluster": kind(CLUSTER), "RayJob": kind(JOB)}
+"""The schema of each kind of object of KubeRay."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -19,6 +20,8 @@ from tests.deploy.fields import KINDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 MANIFESTS = sorted((DEPLOY / "kuberay").glob("*.yaml"))
+KUBERNETES = "1.34"
+"""The version whose schemas pods and policies are held to."""
 
 
 def of(name: str) -> dict[str, Any]:
@@ -39,7 +42,10 @@ def clusters() -> list[dict[str, Any]]:
 
 
 def pods(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return [group["template"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+    """Return the templates of the pods of a cluster, or of a job."""
+    cluster = spec.get("rayClusterSpec", spec)
+    found = [group["template"] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+    return found + ([spec["submitterPodTemplate"]] if "submitterPodTemplate" in spec else [])
 
 
 def test_ray_up_fits_the_schema_of_ray() -> None:
@@ -54,14 +60,58 @@ def test_ray_up_fits_the_schema_of_ray() -> None:
         jsonschema.validate(cluster | {"head_start": []}, ray_schema())
 
 
+def check(manifest: dict[str, Any]) -> None:
+    """Hold an object to its schema; raises ValidationError."""
+    if manifest["kind"] in KINDS:
+        jsonschema.validate(manifest, KINDS[manifest["kind"]])
+        for template in pods(manifest["spec"]):
+            meant = {
+                "apiVersion": "v1",
+                "kind": "PodTemplate",
+                "metadata": {"name": "one"},
+                "template": template,
+            }
+            kubernetes_validate.validate(meant, KUBERNETES, strict=True)
+    else:
+        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+
+
+def test_ray_up_starts_all_machines() -> None:
+    """Each line was missing when it was tried for real: then there is a head alone, or one worker, or old code."""
+    cluster = of("ray-up.yaml")
+    assert started("head")["autoscaling-config"] == "~/ray_bootstrap_config.yaml"
+    assert "ssh_private_key" in cluster["auth"]  # with which the head reaches the others
+    (start,) = (each for each in cluster["head_start_ray_commands"] if " start " in each)
+    assert " RAY_enable_autoscaler_v2=0 " in start  # the newer one counts the head as a worker
+    setup = " ".join(cluster["setup_commands"])
+    assert re.search(r"pip install --no-deps --force-reinstall ~/p2p_sim-\S+\.whl", setup)
+    assert (
+        """'export PATH="$HOME/p2p-sim/bin:$PATH" RAY_AUTH_MODE=token""" in setup
+    )  # for ray exec and ray down
+
+
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
-def test_manifests_have_the_fields_of_their_kind(path: Path) -> None:
+def test_manifests_fit_their_schemas(path: Path) -> None:
     manifest = yaml.safe_load(path.read_text())
-    jsonschema.validate(manifest, KINDS[manifest["kind"]])
+    check(manifest)
     wrong = copy.deepcopy(manifest)
     wrong["spec"]["headGroupSpecs"] = {}
     with pytest.raises(jsonschema.ValidationError, match="headGroupSpecs"):
-        jsonschema.validate(wrong, KINDS[manifest["kind"]])
+        check(wrong)
+
+
+def test_every_pod_is_held_to_the_schema_of_kubernetes() -> None:
+    for path in MANIFESTS:
+        manifest = yaml.safe_load(path.read_text())
+        for number in range(len(pods(manifest["spec"])) if manifest["kind"] in KINDS else 0):
+            wrong = copy.deepcopy(manifest)
+            pods(wrong["spec"])[number]["spec"]["containers"][0]["volumeMount"] = []
+            with pytest.raises(jsonschema.ValidationError, match="volumeMount"):
+                check(wrong)
+            wrong = copy.deepcopy(manifest)
+            pods(wrong["spec"])[number]["spec"]["securityContext"] = {"runAsUser": "ray"}
+            with pytest.raises(jsonschema.ValidationError, match="'ray' is not of type 'integer'"):
+                check(wrong)
 
 
 def test_every_process_of_ray_asks_for_the_token() -> None:
@@ -165,6 +215,14 @@ def test_shards_share_the_folder_of_runs() -> None:
             mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]
         ]
         assert mounts == ["/runs"]
+
+
+def test_every_container_says_what_it_takes() -> None:
+    """Ray counts what a pod may use; without limits that is all of its machine."""
+    for cluster in (*clusters(), of("kuberay/job.yaml")["spec"]):
+        for container in (each for pod in pods(cluster) for each in pod["spec"]["containers"]):
+            assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+            assert container["resources"]["requests"] == container["resources"]["limits"]
 
 
 def test_the_dockerfile_installs_what_is_there() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,31 @@ def test_a_label_has_one_kind(
     tmp_path: Path, labels: list[object], said: dict[str, object], kind: LabelKind
 ) -> None:
     assert label_kind(datasets.load_by_kind(table(tmp_path, labels), **said)) == kind  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "warned"),
+    [
+        ("no,yes", 3, True),
+        ("no,yes", 2, False),
+        ("no,yes,never", 4, True),
+        ("no,yes,never", 3, False),
+        (None, 3, False),
+    ],
+)
+def test_more_labels_than_declared_classes_are_warned_of(
+    tmp_path: Path, classes: str | None, labels: int, warned: bool
+) -> None:
+    """What occurs need not be all there is, so that of labels nobody declared more are fine."""
+    declared = None if classes is None else classes.split(",")
+    data = datasets.load_by_kind(table(tmp_path, ["no", "yes"] * 30), classes=declared)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        data_split.gather(RandomizedResponse(1.0, labels), data)
+    told = [str(each.message) for each in found if "nobody has the others" in str(each.message)]
+    assert len(told) == warned
+    if warned and declared:
+        assert f"is set to {labels} labels, and label 'y' has {len(declared)} classes" in told[0]
 
 
 def test_named_sets_have_the_kind_of_their_default() -> None:
