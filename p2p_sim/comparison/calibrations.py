@@ -129,14 +129,14 @@ def made(
     if left:
         wanted = min(len(left), workers or cores())
         budget = None if until is None else TimeBudget(until, wanted)
-        with _hands(address, wanted, len(left)) as hands:
+        with _workers(address, wanted, len(left)) as pool:
             tasks = [Task(index, texts[index], asked[index].candidate.name) for index in left]
-            _make(tasks, hands, budget, kept, partial(tell, _label(asked)), len(asked))
+            _make(tasks, pool, budget, kept, partial(tell, _label(asked)), len(asked))
     answers = [kept.answer(index) if index in kept.again else None for index in range(len(asked))]
     return [_calibrated(job, answer) for job, answer in zip(asked, answers, strict=True)]
 
 
-def _hands(address: str | None, wanted: int, left: int) -> AbstractContextManager[Workers]:
+def _workers(address: str | None, wanted: int, left: int) -> AbstractContextManager[Workers]:
     return work_queue.workers(Calibrator, wanted if address is None else left, address)
 
 
@@ -148,7 +148,7 @@ def _label(asked: Sequence[Job]) -> str:
 
 def _make(
     tasks: Sequence[Task],
-    hands: Workers,
+    workers: Workers,
     budget: TimeBudget | None,
     kept: folder.SweepFolder,
     tell: Callable[[int, int], None],
@@ -157,7 +157,7 @@ def _make(
     """Have what is left of ``count`` jobs calibrated; what there is no time for is left out."""
     if budget is not None:
         budget.begin(task.group for task in tasks)
-    for number, each in enumerate(work_queue.ended(tasks, hands, budget), count - len(tasks) + 1):
+    for number, each in enumerate(work_queue.ended(tasks, workers, budget), count - len(tasks) + 1):
         if not each.out_of_time:
             found = {"error": each.why, "again": True} if each.answer is None else json.loads(each.answer)
             kept.add(each.index, found)

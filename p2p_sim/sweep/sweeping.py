@@ -110,11 +110,11 @@ def made(
             if left:
                 fresh = _fresh(asked, kept.done)
                 wanted = min(left, workers or cores())
-                with _workers(fresh, extents, wanted, address, left, say) as hands:
+                with _workers(fresh, extents, wanted, address, left, say) as pool:
                     if kept.about is None:  # not before: a sweep that cannot be made leaves nothing
                         kept.begin(about)
                     budget = None if until is None else TimeBudget(until, wanted)
-                    _make(asked, kept, hands, contents, report, budget)
+                    _make(asked, kept, pool, contents, report, budget)
         except KeyboardInterrupt:
             if say is not None:
                 say(
@@ -224,7 +224,7 @@ def _workers(
 def _make(
     asked: Grids,
     kept: SweepFolder,
-    hands: Workers,
+    workers: Workers,
     contents: Mapping[str, str],
     report: Progress,
     budget: TimeBudget | None,
@@ -239,7 +239,7 @@ def _make(
     tasks = (Task(index, _asked(run, contents), protocol_text(run)) for index, run in _fresh(asked, done))
     heard: set[str] = set()
     ended, failed = len(done), 0
-    for each in work_queue.ended(tasks, hands, budget):
+    for each in work_queue.ended(tasks, workers, budget):
         if each.out_of_time:
             continue
         answer = {"error": each.why, "again": True} if each.answer is None else json.loads(each.answer)

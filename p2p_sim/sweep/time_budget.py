@@ -64,7 +64,7 @@ class TimeBudget:
 class TimedWorkers:
     """Workers, and the ``budget`` of what they are given; None: there is time for all."""
 
-    hands: Workers
+    workers: Workers
     budget: TimeBudget | None
     _limits: dict[int, float] = field(default_factory=dict)
     _begun: dict[int, tuple[str, float]] = field(default_factory=dict)
@@ -78,19 +78,19 @@ class TimedWorkers:
                 return False
             self._limits[index] = limit
             self._begun[index] = group, time.monotonic()
-        self.hands.give(index, text)
+        self.workers.give(index, text)
         return True
 
     def take(self) -> tuple[int, str | None, str]:
         """Wait for the next run that ends, as ``Workers.take`` does, or stop one that is out of time."""
         if self.budget is None:
-            taken = self.hands.take()
+            taken = self.workers.take()
             assert taken is not None  # it waits without an end
             return taken
         first = min(self._limits, key=lambda index: self._limits[index])
-        taken = self.hands.take(self._limits[first])
+        taken = self.workers.take(self._limits[first])
         if taken is None:
-            self.hands.stop(first)
+            self.workers.stop(first)
             taken = first, None, OUT_OF_TIME
         del self._limits[taken[0]]
         group, begun = self._begun.pop(taken[0])

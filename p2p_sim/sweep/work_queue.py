@@ -53,19 +53,19 @@ def workers(
     return ray_workers.workers(address, worker, most, nbytes)
 
 
-def ended(tasks: Iterable[Task], hands: Workers, budget: TimeBudget | None = None) -> Iterator[Ended]:
+def ended(tasks: Iterable[Task], workers: Workers, budget: TimeBudget | None = None) -> Iterator[Ended]:
     """Have all tasks done, and yield each as it ends; one whose worker is lost is given to another one once.
 
     Tasks are taken from ``tasks`` when a worker is free.  ``budget``: those that it leaves no time to begin are not
     yielded; None: there is time for all.  Raises RunLostError where no worker begins.
     """
     following = iter(tasks)
-    timed = TimedWorkers(hands, budget)
+    timed = TimedWorkers(workers, budget)
     lost: deque[Task] = deque()
     under_way: dict[int, Task] = {}
     tries: Counter[int] = Counter()
     while True:
-        while hands.free() and (task := lost.popleft() if lost else next(following, None)):
+        while workers.free() and (task := lost.popleft() if lost else next(following, None)):
             if timed.give(task.index, task.text, task.group):
                 under_way[task.index] = task
                 tries[task.index] += 1

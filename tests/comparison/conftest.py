@@ -31,16 +31,16 @@ class Calibrating(Here):
 
 
 @pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch) -> tuple[Here, Here]:
+def pools(monkeypatch: pytest.MonkeyPatch) -> tuple[Here, Here]:
     """Who calibrates, and who runs."""
     calibrating, running = Calibrating(), Here()
-    monkeypatch.setattr(calibrations, "_hands", calibrating.workers)
+    monkeypatch.setattr(calibrations, "_workers", calibrating.workers)
     monkeypatch.setattr(sweeping, "_workers", running.workers)
     return calibrating, running
 
 
 @pytest.fixture
-def compared(hands: Any, tmp_path: Path) -> Callable[..., Comparison]:
+def compared(pools: Any, tmp_path: Path) -> Callable[..., Comparison]:
     """A comparison of few users."""
 
     def made(name: str = "a", **how: Any) -> Comparison:

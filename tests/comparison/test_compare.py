@@ -74,9 +74,9 @@ def test_each_figure_has_a_basis_and_the_row_is_that_of_evaluate(compared: Compa
     assert row["seconds[network]"] == pytest.approx(run.costs().seconds, rel=0.2)
 
 
-def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, hands: Any, tmp_path: Path) -> None:
+def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, pools: Any, tmp_path: Path) -> None:
     whole = compared("whole")
-    calibrating, running = hands
+    calibrating, running = pools
     first = (len(calibrating.made), len(running.made))
 
     class StoppedError(Exception):
@@ -106,10 +106,10 @@ def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, hands: 
 
 
 def test_what_there_was_no_time_to_calibrate_is_made_when_it_goes_on(
-    compared: Compared, hands: Any, monkeypatch: pytest.MonkeyPatch
+    compared: Compared, pools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sweep grows then: its runs are kept."""
-    calibrating, running = hands
+    calibrating, running = pools
     give = TimedWorkers.give
 
     def all_but_one(self: TimedWorkers, index: int, text: str, group: str) -> bool:
@@ -132,7 +132,7 @@ def test_what_there_was_no_time_to_calibrate_is_made_when_it_goes_on(
 
 @pytest.mark.parametrize("budget", ["10m", None])
 def test_what_was_left_out_is_made_in_the_time_that_others_left_over(
-    budget: str | None, compared: Compared, hands: Any, monkeypatch: pytest.MonkeyPatch
+    budget: str | None, compared: Compared, pools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At first there is no time for one protocol's calibration, and for one run of another."""
     give, late = TimedWorkers.give, {"encrypted-shuffle": 1, "peer-to-peer": 1}
@@ -307,22 +307,22 @@ def test_several_classes_go_to_protocols_that_take_them(compared: Compared) -> N
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_work(
-    how: dict[str, Any], said: str, compared: Compared, hands: Any, tmp_path: Path
+    how: dict[str, Any], said: str, compared: Compared, pools: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError) as refused:
         compared(**how)
     assert said in str(refused.value)
-    assert not hands[0].made
+    assert not pools[0].made
     assert not (tmp_path / "a").exists()
 
 
 def test_a_range_that_most_labels_are_outside_is_refused_before_any_work(
-    compared: Compared, hands: Any, tmp_path: Path
+    compared: Compared, pools: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "n.csv").write_text("x,y\n" + "".join(f"{i},{i + 0.5}\n" for i in range(40)))
-    with pytest.raises(InputError, match=r"30 of 40 numbers.*outside 0 to 10: say between .*\(--range\)"):
+    (tmp_path / "n.csv").write_text("x,y\n" + "".join(f"{i % 7},{i + 0.5}\n" for i in range(40)))
+    with pytest.raises(InputError, match=r"30 of 40 numbers.*outside 0 to 10: give the range .*\(--range\)"):
         compared(data=tmp_path / "n.csv", label="y", range=(0, 10), protocols=None)
-    assert not hands[0].made
+    assert not pools[0].made
     assert not (tmp_path / "a").exists()
 
 

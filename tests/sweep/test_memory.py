@@ -67,7 +67,7 @@ def test_examples_and_training_count() -> None:
 
 def test_fewer_runs_at_the_same_time_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(sweeping, "Processes", asked.append)
+    monkeypatch.setattr(sweeping.work_queue, "workers", lambda _kind, count, _address: asked.append(count))
     monkeypatch.setattr(sweeping, "memory", lambda: 10 * GIB)
     monkeypatch.setattr(sweeping, "need_of", lambda *_: memory.Need(3 * GIB, 7))
     said: list[str] = []

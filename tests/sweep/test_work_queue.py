@@ -54,35 +54,35 @@ def tasks(count: int, taken: list[int]) -> Iterator[Task]:
 
 @pytest.mark.parametrize("last", [False, True])
 def test_each_is_done_once_and_taken_when_a_worker_is_free(last: bool) -> None:
-    hands, taken = Hands(last=last), list[int]()
-    ended = work_queue.ended(tasks(5, taken), hands)
+    workers, taken = Hands(last=last), list[int]()
+    ended = work_queue.ended(tasks(5, taken), workers)
     first = next(ended)
     assert len(taken) == 2
     found = [first, *ended]
     assert sorted(found, key=lambda each: each.index) == [Ended(i, f"TASK {i}") for i in range(5)]
-    assert sorted(hands.given) == taken == [*range(5)]
+    assert sorted(workers.given) == taken == [*range(5)]
 
 
 def test_one_whose_worker_is_lost_is_given_to_another_one_once() -> None:
-    hands = Hands({1: 1, 3: 2})
-    found = {each.index: each for each in work_queue.ended(tasks(5, []), hands)}
+    workers = Hands({1: 1, 3: 2})
+    found = {each.index: each for each in work_queue.ended(tasks(5, []), workers)}
     assert found[1] == Ended(1, "TASK 1")
     assert found[3] == Ended(3, None, "it was killed (2 times)")
     assert [each.answer is None for _, each in sorted(found.items())] == [False, False, False, True, False]
-    assert Counter(hands.given) == {0: 1, 1: 2, 2: 1, 3: 2, 4: 1}
+    assert Counter(workers.given) == {0: 1, 1: 2, 2: 1, 3: 2, 4: 1}
 
 
 def test_one_that_is_out_of_time_is_stopped_and_not_tried_again() -> None:
-    hands, budget = Hands(slow=2), TimeBudget(time.monotonic() + 60, workers=2)
+    workers, budget = Hands(slow=2), TimeBudget(time.monotonic() + 60, workers=2)
     budget.begin(["group"] * 4)
-    found = {each.index: each.out_of_time for each in work_queue.ended(tasks(4, []), hands, budget)}
+    found = {each.index: each.out_of_time for each in work_queue.ended(tasks(4, []), workers, budget)}
     assert found == {0: False, 1: False, 2: True, 3: False}
-    assert hands.stopped == [2]
-    assert hands.given.count(2) == 1
+    assert workers.stopped == [2]
+    assert workers.given.count(2) == 1
 
 
 def test_without_time_nothing_is_begun() -> None:
-    hands, budget = Hands(), TimeBudget(time.monotonic() - 1, workers=2)
+    workers, budget = Hands(), TimeBudget(time.monotonic() - 1, workers=2)
     budget.begin(["group"] * 3)
-    assert list(work_queue.ended(tasks(3, []), hands, budget)) == []
-    assert hands.given == []
+    assert list(work_queue.ended(tasks(3, []), workers, budget)) == []
+    assert workers.given == []
