@@ -37,7 +37,7 @@ class Crowd:
     ``make``: returns some of them, at least as many as asked for where there are, in whole clusters where it can;
     ``users``: how many there are; ``cluster``: how many are in a typical cluster; ``together``: whether a cluster's
     users have ids in a row.  ``held``: whether they are in memory already; ``apart``: whether shards make or read them
-    themselves.
+    themselves.  ``every``: the size of each cluster, (c,), where that is known.
     """
 
     make: Callable[[int], Population]
@@ -46,13 +46,25 @@ class Crowd:
     together: bool
     held: bool = False
     apart: bool = False
+    every: np.ndarray[Any, np.dtype[np.int64]] | None = None
+
+    def sizes(self) -> tuple[Any, Any]:
+        """Return the sizes of clusters that occur and how many have each, both (s,); where unknown, all are typical."""
+        if self.every is not None:
+            return np.unique(self.every, return_counts=True)
+        whole, rest = divmod(self.users, self.cluster)
+        found = [(self.cluster, whole), *([(rest, 1)] if rest else [])]
+        return tuple(np.array(found, np.int64).T)
 
     @classmethod
     def of(cls, people: Population, protocol: Protocol) -> Crowd:
         """Return the crowd of a whole population."""
         cluster = int(np.median(people.sizes))
         together = people.clusters is None or people.clusters.order is None
-        return cls(lambda users: _head(people, users, protocol), people.users, cluster, together, held=True)
+        return cls(
+            lambda users: _head(people, users, protocol), people.users, cluster, together, held=True,
+            every=people.sizes,
+        )  # fmt: skip
 
     @classmethod
     def stored(cls, people: PopulationInParts) -> Crowd:

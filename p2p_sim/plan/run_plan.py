@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.backends import shards_of
-from p2p_sim.backends.settings import Settings
+from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
@@ -207,6 +207,9 @@ def plan_of(
 
     ``here``: the machines, see ``machines``.  Raises what a run would raise.
     """
+    if settings.backend == "actors":
+        check_users(crowd.users)
+    protocol.check_sizes(*crowd.sizes())
     how = {"digest": settings.digest, "faults": settings.faults, "crypto": settings.crypto}
     growth = grown(protocol, crowd, how, saved.population)
     counts = growth.counts()
@@ -390,6 +393,12 @@ def is_in_doubt(
     What a trace takes is not seen so quickly.
     """
     memory, users = min(machine.memory for machine in here), crowd.users
+    shards = shards_of(settings, users, sum(machine.cpus for machine in here))
+    if any(
+        number * (WORKER_BYTES + NUMBA_BYTES) > machine.memory
+        for number, machine in zip(_divided(shards, here), here, strict=True)
+    ):
+        return True
     if users > _FEW and TraceLevel.parse(trace).keeps:
         return True
     free, folder = _free(saved.folder)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from collections import namedtuple
 
+import pytest
+
 
 def test_a_plan_starts_nothing(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--users", "2000", "--trace", "full", "--plan", "--json")
@@ -60,6 +62,44 @@ def test_a_plan_of_shards(cli):
     assert (done.json["shards"], done.json["machines"][0]["shards"]) == (3, 3)
     assert done.json["exchanged"] > 0
     assert done.json["network"] == 0
+
+
+def test_more_shards_than_memory_has_room_for_are_refused_also_without_a_plan(cli, tmp_path):
+    """Each is a process of its own, whoever few its users are; and there are no more of them than users."""
+    words = ("run", "peer-to-peer", "--users", "2000", "--backend", "shards", "--shards", "50000")
+    for done in (cli(*words, "--plan"), cli(*words)):
+        assert (done.status, "error: this run cannot fit: this machine needs " in done.err) == (2, True)
+        assert done.err.startswith("--shards 50000: 2,000, one for each user\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("peer-permutation", "--users", "1e5"),
+        ("secure-aggregation", "--users", "1e6", "--bag-size", "64"),
+        (
+            "cluster-response",
+            "--users",
+            "3000",
+            "--cluster-size",
+            "3000",
+            "--grid",
+            "1000000",
+            "--epsilon",
+            "1",
+        ),
+        ("peer-to-peer", "--users", "2000", "--backend", "actors"),
+    ],
+)
+def test_a_plan_refuses_what_a_run_refuses(cli, words):
+    """Too many for the protocol, or for the backend, which pilots of few users do not meet."""
+    plan = cli("run", *words, "--plan")
+    assert (plan.status, plan.out) == (2, "")
+    run = cli("run", *words)
+    why = plan.err[plan.err.index("error: ") + len("error: ") :]
+    assert run.status == 2
+    assert run.err.endswith(why)  # a run says which step refuses
 
 
 def test_the_address_of_a_job_of_ray(cli, monkeypatch):
