@@ -259,9 +259,9 @@ class SecureAggregation(Protocol):
         shares = self._shares_of(sizes, times)
         if shares > MOST_SHARES:
             raise InputError(
-                f"{(sizes * times).sum():,} users in bags of {self.bag_size}, with up to {self.degree} neighbours each, "
-                f"send {shares:,} shares; at most {MOST_SHARES:,} are simulated: give fewer users, smaller bags or a lower "
-                "degree"
+                f"{(sizes * times).sum():,} users in bags of {self.bag_size}, with up to {self.degree} neighbours "
+                f"each, send {shares:,} shares; at most {MOST_SHARES:,} are simulated: give fewer users, smaller bags "
+                "or a lower degree"
             )
 
     def _noise(self, me: Party) -> Array:

@@ -79,8 +79,9 @@ class RunPlan(Summary):
 
     ``messages``: delivered; ``message_bytes``: as they travel in the simulated protocol; ``exchanged``: bytes between
     processes of this program; ``network``: those of them between machines; ``disk``: bytes of trace, outputs and
-    population; ``free``: bytes free there; ``seconds``: of wall time, roughly, without training.  ``scratch``: what
-    training writes for a time to ``scratch_folder``, which then has ``scratch_free``.
+    population; ``free``: bytes free there; ``seconds``: of wall time, roughly, without a graph,
+    training and accounting.  ``scratch``: what training writes for a time to ``scratch_folder``, which
+    then has ``scratch_free``.
     """
 
     users: int
@@ -104,6 +105,7 @@ class RunPlan(Summary):
 
     def summary(self) -> tuple[str, Rows]:
         """Return what ``--plan`` prints."""
+        spent = f"about {self.seconds:,.0f} s" if self.seconds >= 1 else "less than a second"
         rows = [
             ("Messages", f"{self.messages:,}, {size(self.message_bytes)} in the simulated network"),
             ("Shards", counted(self.shards, "shard") if self.shards else "none: all in this process"),
@@ -122,7 +124,7 @@ class RunPlan(Summary):
                 f"{size(self.free)} free in {self.folder!r}",
             ),
             *([("For training", self._scratch_text())] if self.scratch.labels else []),
-            ("Time", f"about {self.seconds:,.0f} s" if self.seconds >= 1 else "less than a second"),
+            ("Time", f"{spent}; a graph, training and privacy accounting take theirs beside"),
         ]
         return f"Plan for {counted(self.users, 'user')}, backend {self.backend}", rows
 
