@@ -58,6 +58,29 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Here:
     return made
 
 
+@pytest.mark.parametrize("without", ["", 'features = [2]\nmodel = "none"', "features = 0"])
+def test_a_plot_of_a_sweep_that_trains_nothing_is_refused_before_the_first_run(
+    cli: Any, hands: Here, tmp_path: Path, without: str
+) -> None:
+    (tmp_path / "bare.toml").write_text(f"{without}\n{SMALL}")
+    told = cli("sweep", "bare.toml", "--plot", "a.svg")
+    assert (told.status, "no run of this sweep trains a model" in told.err) == (2, True)
+    assert (hands.made, list(tmp_path.glob("sweeps"))) == ([], [])
+    assert cli("sweep", "bare.toml").status == 0
+    table = pandas.read_csv(tmp_path / "sweeps" / "bare" / "table.csv", keep_default_na=False)
+    assert set(table["model"]) == {"none"}
+
+
+def test_what_the_runs_gave_is_printed_also_where_it_cannot_be_drawn(
+    cli: Any, hands: Here, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.toml").write_text(f"features = 2\n{SMALL}".replace('views = ["learner"]', "views = []"))
+    told = cli("sweep", "odd.toml", "--plot", "a.svg")
+    assert told.out.startswith("sweeps/odd: 4 runs of 2 settings")
+    assert (told.status, "error: --plot: there is no ε of any view" in told.err) == (2, True)
+    assert "Plot written" not in told.out
+
+
 def test_a_sweep_says_what_it_makes_and_goes_on_where_it_was(cli: Any, hands: Here, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     first = cli("sweep", "small.toml")
