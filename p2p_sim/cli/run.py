@@ -242,7 +242,9 @@ class RunCommand(TableOptions):
         """Draw a seed if none was given, or go on with a run that was cut off; run, train, save and print."""
         if self.resume is not None:
             cut = InterruptedRun.at(self.resume)
-            return cut.command(self, command)._work(cut)
+            resumed = cut.command(self, command)
+            address_of(resumed)  # it says where a cluster is not used
+            return resumed._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is shown once
         meant = self._main_job() if self._names_nothing() else self

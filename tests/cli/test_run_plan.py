@@ -92,7 +92,7 @@ def test_a_plan_refuses_what_a_run_refuses(cli, words):
 
 
 def test_the_address_of_a_job_of_ray(cli, monkeypatch):
-    """Ray sets RAY_ADDRESS in its jobs; where Ray is not used it is nobody's business."""
+    """Ray sets RAY_ADDRESS in its jobs; a run that does not use it says so."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     words = ("run", "peer-to-peer", "--users", "300", "--backend", "shards")
     audit = ("audit", "peer-to-peer", "--cluster-size", "3", "--trials", "300", "--backend", "shards")
@@ -103,4 +103,8 @@ def test_the_address_of_a_job_of_ray(cli, monkeypatch):
         assert any(each in refused.err for each in named)
     given = cli(*words, "--address", "127.0.0.1:2")
     assert "address = '127.0.0.1:2': " in given.err
-    assert cli("run", "peer-to-peer", "--users", "300").status == 0
+    local = cli("run", "peer-to-peer", "--users", "300")
+    assert (local.status, local.err.splitlines()[0][:40]) == (0, "RAY_ADDRESS is set, but backend local ru")
+    assert "--backend shards" in local.err
+    monkeypatch.delenv("RAY_ADDRESS")
+    assert "RAY_ADDRESS" not in cli("run", "peer-to-peer", "--users", "300").err
