@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pandas
 import pytest
 
+from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.sweep import folder, sweeping
 from tests.cli.conftest import below
 from tests.sweep.here import Here
@@ -158,7 +161,11 @@ WRONG = {
     "another plot": (("sweep", "small.toml", "--plot", "a.pdf"), ".svg or .png"),
     "a file": (("sweep", "small.toml", "--out", "wrong.toml"), "is a file"),
     "ls of nothing": (("ls", "nowhere"), "is no folder"),
-    "rm of nothing": (("rm", "nowhere"), "is not there"),
+    "rm of nothing": (
+        ("rm", "nowhere"),
+        "'nowhere' is not there: name the folder of a run, a sweep or a comparison",
+    ),
+    "resume of an unset variable": (("run", "--resume", ""), "--resume '': name the run that was cut off"),
     "rm of a stranger": (("rm", "."), "is no run, no sweep and no comparison"),
 }
 
@@ -190,6 +197,7 @@ def test_ls_lists_runs_and_sweeps(cli: Any, kept: Path) -> None:
     ]  # fmt: skip
     assert [row["what"] for row in rows] == ["RandomizedResponse, 50 users", "small.toml, 4 of 4 runs"]
     assert cli("ls", "sweeps").out.count("\n") == 2
+    assert cli("ls", "runs/latest", "--json").json == rows[:1]
     (kept / "runs" / "randomized-response-synthetic-1" / "run.json").write_text(
         '{"format": 2, "protocol": 1}'
     )
@@ -202,6 +210,32 @@ def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None
     assert cli("rm", "runs/randomized-response-synthetic-1", "--yes").status == 0
     assert cli("rm", "sweeps/small", "--yes").status == 0
     assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
+
+
+def test_what_a_run_left_without_what_was_asked_is_listed_and_removed(cli: Any, tmp_path: Path) -> None:
+    """From Python, or where ``asked.json`` was lost; not while it is written, nor with other files."""
+    with Draft(tmp_path / "one") as draft:
+        place = draft.make()
+        (place / "messages").mkdir()
+        other = [sys.executable, "-m", "p2p_sim.cli"]
+        listed = subprocess.run([*other, "ls", "--json"], capture_output=True, check=True, cwd=tmp_path)
+        assert json.loads(listed.stdout)[0]["state"] == "running"
+        refused = subprocess.run([*other, "rm", place.name, "--yes"], capture_output=True, cwd=tmp_path)
+        assert b"is still being computed by another process" in refused.stderr
+    left = tmp_path / "one.partial-abc"
+    (left / "messages").mkdir(parents=True)
+    (row,) = cli("ls", "--json").json
+    assert (row["path"], row["state"], row["what"]) == (
+        left.name,
+        "cut off",
+        "no asked.json: it cannot go on",
+    )
+    assert "has no asked.json" in cli("run", "--resume", "one").err
+    (left / "notes.txt").write_text("mine")
+    assert cli("rm", left.name, "--yes").status == 2
+    (left / "notes.txt").unlink()
+    assert cli("rm", left.name, "--yes").status == 0
+    assert not below(tmp_path)
 
 
 @pytest.mark.parametrize(("answer", "there"), [("y\n", False), ("n\n", True), ("\n", True)])
