@@ -241,6 +241,10 @@ class RunCommand(TableOptions):
     def execute(self, command: Command) -> int:
         """Draw a seed if none was given, or go on with a run that was cut off; run, train, save and print."""
         if self.resume is not None:
+            if self.plan:
+                raise InputError(
+                    "--plan starts nothing, and --resume goes on with a run: leave one of them out"
+                )
             cut = InterruptedRun.at(self.resume)
             resumed = cut.command(self, command)
             address_of(resumed)  # it says where a cluster is not used

@@ -165,6 +165,7 @@ WRONG = {
         ("rm", "nowhere"),
         "'nowhere' is not there: name the folder of a run, a sweep or a comparison",
     ),
+    "plan of a run that goes on": (("run", "--resume", "one", "--plan"), "leave one of them out"),
     "resume of an unset variable": (("run", "--resume", ""), "--resume '': name the run that was cut off"),
     "rm of a stranger": (("rm", "."), "is no run, no sweep and no comparison"),
 }
