@@ -29,6 +29,9 @@ FACTOR = 2
 WORKER_BYTES, NUMBA_BYTES = 160 << 20, 80 << 20
 """Memory of a worker of Ray before it holds a user, and of compiled loops in any process."""
 
+ACTOR_BYTES = 80 << 20
+"""Memory of a worker of backend "actors", which loads no compiled loops: 66 MB were measured beside what all share."""
+
 STORE_BYTES = (100 << 20, 2 << 30)
 _COMPILED = 0.55  # seconds of compiled loops, in those of numpy
 _ADDRESS = 4  # bytes of a sender, and of a recipient who is a user, in memory
@@ -228,7 +231,7 @@ def plan_of(
     else:
         at_work = _divided(shards, here)
         driver = _now() + _driver_bytes(protocol, counts, growth, crowd) + saved.training
-        each = WORKER_BYTES + NUMBA_BYTES * compiled + growth.of("memory") / shards
+        each = _worker_bytes(settings, compiled) + growth.of("memory") / shards
         store = min(max(STORE_BYTES[0], sum(exchanged.values()) / len(here)), STORE_BYTES[1])
         memory = [
             number * each + (driver if _first(here, machine) else 0) + store
@@ -261,6 +264,11 @@ def size(octets: float) -> str:
             return f"{octets:.3g} {unit}"
         octets /= 1000
     return f"{octets:,.3g} TB" if octets < 1000 else f"{octets:,.0f} TB"
+
+
+def _worker_bytes(settings: Settings, compiled: bool) -> int:
+    """Return the memory of a worker before it holds a user."""
+    return ACTOR_BYTES if settings.backend == "actors" else WORKER_BYTES + NUMBA_BYTES * compiled
 
 
 def _divided(shards: int, here: Sequence[Machine]) -> list[int]:
@@ -397,7 +405,7 @@ def is_in_doubt(
     memory, users = min(machine.memory for machine in here), crowd.users
     shards = shards_of(settings, users, sum(machine.cpus for machine in here))
     if any(
-        number * (WORKER_BYTES + NUMBA_BYTES) > machine.memory
+        number * _worker_bytes(settings, compiled=True) > machine.memory
         for number, machine in zip(_divided(shards, here), here, strict=True)
     ):
         return True

@@ -151,6 +151,16 @@ def test_seconds_do_not_count_what_only_a_first_run_takes(tmp_path: Path, monkey
     assert growth.of("seconds") == pytest.approx(9.0)
 
 
+@pytest.mark.parametrize(("backend", "fits"), [("actors", True), ("shards", False)])
+def test_an_actor_takes_less_memory_than_a_shard(backend: str, fits: bool, tmp_path: Path) -> None:
+    """It loads no compiled loops, whatever others do: 50 of them fit where 50 shards are in doubt and refused."""
+    settings = Settings(backend, shards=None if fits else 50)
+    crowd, saved = Crowd.synthetic(50, 50, {"seed": 0}), Saved(tmp_path)
+    here = [Machine("this machine", 2, 7 << 30)]
+    assert is_in_doubt(PeerToPeer(0.1), crowd, settings, here, saved) != fits
+    assert plan_of(PeerToPeer(0.1), crowd, settings, here, saved).document()["fits"] == fits
+
+
 def test_shards_go_where_processors_are_free() -> None:
     three = [Machine("a", 4, 1), Machine("b", 2, 1), Machine("c", 2, 1)]
     assert _divided(8, three) == [4, 2, 2]
