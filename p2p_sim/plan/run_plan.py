@@ -30,7 +30,7 @@ WORKER_BYTES, NUMBA_BYTES = 160 << 20, 80 << 20
 """Memory of a worker of Ray before it holds a user, and of compiled loops in any process."""
 
 ACTOR_BYTES = 80 << 20
-"""Memory of a worker of backend "actors", which loads no compiled loops: 66 MB were measured, its part of what all share included."""
+"""Memory of a worker of backend "actors", which loads no compiled loops: 66 MB were measured, shared pages divided."""
 
 STORE_BYTES = (100 << 20, 2 << 30)
 _COMPILED = 0.55  # seconds of compiled loops, in those of numpy
