@@ -326,6 +326,15 @@ class ClusterResponse(Protocol):
         noise = me.draw.laplace("noise", sigma * self.grid, each=me.each(counts.ravel()))  # 6
         return self.resampling(counts, noise.data.reshape(counts.shape))
 
+    def check_sizes(self, sizes: Array, times: Array) -> None:
+        """Check that weights are integers of 64 bits; raises InputError for a cluster too large for that."""
+        most = int(sizes.max(initial=0))
+        if most > self.most_users():
+            raise InputError(
+                f"a cluster has {most:,} users: with labels = {self.labels} and grid = {self.grid} at most "
+                f"{self.most_users():,} are possible; make smaller clusters, or a coarser grid"
+            )
+
     def steps(self, size: int) -> tuple[int, int]:
         """Return how many steps of 1 / (k grid) of a label ``size`` users have, n, and tau in n-ths: rounded up."""
         whole = size * self.grid * self.labels
@@ -338,12 +347,7 @@ class ClusterResponse(Protocol):
         InputError for a cluster too large for its weights to be integers of 64 bits.
         """
         sizes, which = np.unique(counts.sum(axis=1), return_inverse=True)
-        most = int(sizes.max(initial=0))
-        if most > self.most_users():
-            raise InputError(
-                f"a cluster has {most:,} users: with labels = {self.labels} and grid = {self.grid} at most "
-                f"{self.most_users():,} are possible; make smaller clusters, or a coarser grid"
-            )
+        self.check_sizes(sizes, np.ones_like(sizes))
         steps = np.array([self.steps(size) for size in sizes.tolist()], np.int64).reshape(-1, 2)[which]
         whole, floor = steps[:, :1], steps[:, 1:]
         return renormalized(

@@ -51,9 +51,18 @@ class PeerPermutation(Protocol):
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""
         return MOST_SHARES // 5 // cluster_size
 
+    def check_sizes(self, sizes: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> None:
+        """Check the number of contributions; raises InputError above 50 million."""
+        shares = int((sizes * sizes * times).sum())
+        if shares > MOST_SHARES:
+            raise InputError(
+                f"clusters of up to {sizes.max():,} users exchange {shares:,} contributions; at most {MOST_SHARES:,} "
+                "are simulated: give smaller clusters, or fewer users"
+            )
+
     def user(self, me: Party) -> Rounds:
         """Flip, agree, hand on, report."""
-        _check_size(me.cluster)
+        self.check_sizes(*np.unique(np.diff(me.cluster.starts), return_counts=True))
         check_flip("alpha", self.alpha)
         y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)
         word = me.draw.below("share", SHARES).astype(np.uint64)
@@ -97,13 +106,3 @@ def agreed_order(seed: int, size: int) -> npt.NDArray[np.int64]:
     """
     stream = hashlib.shake_256(b"p2p-sim peer permutation" + seed.to_bytes(8, "little"))
     return order(np.frombuffer(stream.digest(8 * size), "<u8").astype(np.uint64))
-
-
-def _check_size(cluster: Members) -> None:
-    sizes = np.diff(cluster.starts)
-    shares = int((sizes * sizes).sum())
-    if shares > MOST_SHARES:
-        raise InputError(
-            f"clusters of up to {sizes.max():,} users exchange {shares:,} contributions; at most {MOST_SHARES:,} are "
-            "simulated: give smaller clusters, or fewer users"
-        )

@@ -180,7 +180,9 @@ class SecureAggregation(Protocol):
 
     def shares(self, clusters: Array) -> int:
         """Return how many shares are sent in clusters of some sizes, if everybody joins."""
-        sizes, times = np.unique(clusters, return_counts=True)
+        return self._shares_of(*np.unique(clusters, return_counts=True))
+
+    def _shares_of(self, sizes: Array, times: Array) -> int:
         first = self.bag_size * min(self.bag_size - 1, self.degree)
         total = 0
         for users, count in zip(sizes.tolist(), times.tolist(), strict=True):
@@ -191,7 +193,7 @@ class SecureAggregation(Protocol):
 
     def user(self, me: Party) -> Rounds:
         """Run the four rounds for a block of users."""
-        self._check_size(np.diff(me.cluster.starts))
+        self.check_sizes(*np.unique(np.diff(me.cluster.starts), return_counts=True))
         crypto = pairs.mode(me)
         bag = bag_numbers(me.cluster, me.id, self.bag_size)
         private = _secret(me, "private key")
@@ -252,13 +254,14 @@ class SecureAggregation(Protocol):
         totals = yield self.total.receive()
         return totals.columns()
 
-    def _check_size(self, clusters: Array) -> None:
-        shares = self.shares(clusters)
+    def check_sizes(self, sizes: Array, times: Array) -> None:
+        """Check the number of shares; raises InputError above 5 million."""
+        shares = self._shares_of(sizes, times)
         if shares > MOST_SHARES:
             raise InputError(
-                f"{clusters.sum():,} users in bags of {self.bag_size}, with up to {self.degree} neighbours each, send "
-                f"{shares:,} shares; at most {MOST_SHARES:,} are simulated: give fewer users, smaller bags or a lower "
-                "degree"
+                f"{(sizes * times).sum():,} users in bags of {self.bag_size}, with up to {self.degree} neighbours "
+                f"each, send {shares:,} shares; at most {MOST_SHARES:,} are simulated: give fewer users, smaller bags "
+                "or a lower degree"
             )
 
     def _noise(self, me: Party) -> Array:

@@ -13,6 +13,7 @@ from p2p_sim.core.number_texts import read_digits
 
 PROBE_SECONDS = 3.0
 ANSWER_SECONDS = 14.0
+_LAST_PORT = 65_535
 
 _OTHER_TOKEN = "InvalidAuthToken"
 _NO_TOKEN = "authentication_token_loader"  # the place where Ray then aborts
@@ -22,8 +23,12 @@ def probe(address: str) -> None:
     """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not."""
     host, _, port = str(address).rpartition(":")
     by = "RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "address"
-    if not host or read_digits(port) is None or "/" in address:
-        raise InputError(f"{by} = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
+    number = read_digits(port)
+    if not host or number is None or not 0 < number <= _LAST_PORT or "/" in address:
+        ports = "" if number is None else f" (ports are 1 to {_LAST_PORT:,})"
+        raise InputError(
+            f"{by} = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379{ports}"
+        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
     except (OSError, OverflowError, UnicodeError) as error:

@@ -68,6 +68,8 @@ class InterruptedRun:
     @classmethod
     def at(cls, path: str) -> InterruptedRun:
         """Return the run that a path names; raises InputError if there is none, or its file is damaged."""
+        if not path:  # an empty shell variable would be the folder that one stands in
+            raise InputError("--resume '': name the run that was cut off; p2p-sim ls lists such runs")
         folder = under_way.find(Path(path).expanduser())
         return cls(folder, under_way.read(folder))
 

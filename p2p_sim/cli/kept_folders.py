@@ -95,6 +95,8 @@ def of(path: Path) -> KeptFolder | None:
             return _run_under_way(path)
         if run_directory.is_run(path):
             return _run(path)
+        if under_way.PARTIAL in path.name:
+            return _rest_of_run(path)
     except (InputError, OSError) as error:
         return KeptFolder(path, kind, "damaged", str(error))
     return None
@@ -116,7 +118,7 @@ def inside(path: Path) -> Iterator[KeptFolder]:
         raise InputError(
             f"{str(path)!r} is no folder: name one in which runs, sweeps or comparisons are kept"
         )
-    itself = of(path)
+    itself = of(path.parent / path.readlink() if path.is_symlink() else path)  # such as runs/latest
     if itself is not None:
         yield itself
         return
@@ -151,15 +153,28 @@ def _run(path: Path) -> KeptFolder:
 
 
 def _run_under_way(path: Path) -> KeptFolder:
-    asked, state = under_way.read(path), "cut off"
+    asked = under_way.read(path)
+    state = "running" if _is_locked(path) else "cut off"
+    return KeptFolder(path, RUN, state, asked["protocol"].partition(":")[2])
+
+
+def _rest_of_run(path: Path) -> KeptFolder | None:
+    """Return what a run left, or writes, without ``asked.json``, as from Python; None if other files are there."""
+    running = _is_locked(path)
+    what = "being written" if running else f"no {under_way.ASKED}: it cannot go on"
+    found = KeptFolder(path, RUN, "running" if running else "cut off", what)
+    return None if found.strangers else found
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether another process writes an unfinished run."""
     try:
         lock = under_way.locked(path)
     except InputError:
-        state = "running"
-    else:
-        if lock is not None:
-            os.close(lock)
-    return KeptFolder(path, RUN, state, asked["protocol"].partition(":")[2])
+        return True
+    if lock is not None:
+        os.close(lock)
+    return False
 
 
 def _sweep(path: Path) -> KeptFolder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -210,10 +211,14 @@ def check_least(name: str, value: int, least: int) -> None:
 def address_of(command: Any) -> str | None:
     """Return the address of the Ray cluster of a command: ``--address``, or else RAY_ADDRESS, which Ray's jobs have.
 
-    None where Ray is not used, and where it is started here.
+    None where Ray is not used, which is said on stderr if there is a RAY_ADDRESS; and where it is started here.
     """
     given: str | None = command.address
-    return given if given is not None or command.backend == "local" else os.environ.get("RAY_ADDRESS") or None
+    there = os.environ.get("RAY_ADDRESS") or None
+    if given is None and there is not None and command.backend == "local":
+        told = "RAY_ADDRESS is set, but backend local runs here, in one process: for that cluster give --backend shards"
+        print(told, file=sys.stderr, flush=True)
+    return given if given is not None or command.backend == "local" else there
 
 
 def check_format(value: str, formats: Collection[str]) -> None:

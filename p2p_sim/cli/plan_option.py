@@ -107,6 +107,7 @@ def check(
     """
     saved = saved_by(command, protocol, crowd, features, trained)
     settings = settings_of(command)
+    _say_fewer(settings, crowd.users)
     plan: RunPlan | None = None
     with suppress(InputError, ProtocolError):
         here = machines(settings)
@@ -126,11 +127,18 @@ def say(command: RunCommand, protocol: Protocol, as_json: bool) -> int:
             planted_canaries.count_of(command.canaries, crowd.users)
         features = _features(command, crowd)
         settings = settings_of(command)
+        _say_fewer(settings, crowd.users)
         saved = saved_by(command, protocol, crowd, features, population_option.examples(command, protocol))
         plan = plan_of(protocol, crowd, settings, machines(settings), saved, command.trace)
     sys.stdout.write(terminal.as_json(plan.document()) if as_json else terminal.fitted(f"{plan}\n"))
     plan.check()
     return 0
+
+
+def _say_fewer(settings: backends.Settings, users: int) -> None:
+    """Say on stderr that there are fewer shards than were asked for, if a shard would hold nobody."""
+    if settings.shards is not None and settings.shards > users:
+        print(f"--shards {settings.shards}: {users:,}, one for each user", file=sys.stderr, flush=True)
 
 
 def _crowd(command: RunCommand, protocol: Protocol) -> Crowd:

@@ -61,8 +61,10 @@ def _checked(name: str) -> KeptFolder:
         raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
     found = kept_folders.of(path)
     if found is None:
-        what = "is no run, no sweep and no comparison" if path.exists() else "is not there"
-        raise InputError(f"{str(path)!r} {what}: p2p-sim rm removes these alone; p2p-sim ls lists them")
+        what = "is no run, no sweep and no comparison, and p2p-sim rm removes these alone"
+        if not path.exists():
+            what = "is not there: name the folder of a run, a sweep or a comparison"
+        raise InputError(f"{str(path)!r} {what}; p2p-sim ls lists them")
     swept = {kept_folders.SWEEP: path, kept_folders.COMPARISON: path / CALIBRATIONS}.get(found.kind)
     if swept is not None and not folder.is_sweep(swept):
         raise InputError(f"{found.what}; p2p-sim rm removes whole {found.kind}s alone")
@@ -114,7 +116,8 @@ def _held(place: Path, kind: str) -> AbstractContextManager[None]:
         return folder.locked(place)
     if kind == kept_folders.COMPARISON:
         return folder.locked(place / CALIBRATIONS, (place, kind))
-    return _lock(place) if (place / under_way.ASKED).exists() else claimed(place, force=True)
+    unfinished = (place / under_way.ASKED).exists() or under_way.PARTIAL in place.name
+    return _lock(place) if unfinished else claimed(place, force=True)
 
 
 @contextmanager

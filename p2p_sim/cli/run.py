@@ -241,8 +241,14 @@ class RunCommand(TableOptions):
     def execute(self, command: Command) -> int:
         """Draw a seed if none was given, or go on with a run that was cut off; run, train, save and print."""
         if self.resume is not None:
+            if self.plan:
+                raise InputError(
+                    "--plan starts nothing, and --resume goes on with a run: leave one of them out"
+                )
             cut = InterruptedRun.at(self.resume)
-            return cut.command(self, command)._work(cut)
+            resumed = cut.command(self, command)
+            address_of(resumed)  # it says where a cluster is not used
+            return resumed._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is shown once
         meant = self._main_job() if self._names_nothing() else self

@@ -47,13 +47,15 @@ class SweepCommand:
     def execute(self, _command: Command) -> int:
         """Make what is not there, and print; 1 if runs failed."""
         from p2p_sim.progress import Progress
-        from p2p_sim.sweep import plot, summary, sweeping
+        from p2p_sim.sweep import grids, plot, summary, sweeping
 
         as_json = wants_json(self.json, self.format)
         if self.plot is not None:
             plot.check(self.plot)
         with Progress() as progress, terminal.stdout_to_stderr():
             try:
+                if self.plot is not None:
+                    plot.check_grids(grids.read(self.file))
                 swept = sweeping.made(
                     self.file,
                     out=self.out,
@@ -64,13 +66,19 @@ class SweepCommand:
                 )
             except InputError as error:
                 raise InputError(f"{error}{_as_keys(str(error))}") from error
-            if self.plot is not None:
+            drawn, undrawn = self.plot, None
+            if drawn is not None:
                 progress("drawing", 0, 0)
-                _say(plot.write(self.plot, swept.table))
-            document = summary.document(swept, self.plot)
+                try:
+                    _say(plot.write(drawn, swept.table))
+                except InputError as error:  # said below what the runs gave
+                    drawn, undrawn = None, error
+            document = summary.document(swept, drawn)
         sys.stdout.write(
             terminal.as_json(document) if as_json else terminal.fitted(summary.as_text(document))
         )
+        if undrawn is not None:
+            raise undrawn
         return 1 if swept.failed else 0
 
 

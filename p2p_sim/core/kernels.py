@@ -24,7 +24,8 @@ whose work numpy does in less, never load them.
 """
 
 
-_FIX = "set NUMBA_CACHE_DIR to a folder that can be written to"
+REFUSED = (RuntimeError, OSError, ValueError)
+"""What numba raises where it finds no folder that it can write to, and for values of its own variables."""
 
 
 def choose(users: int) -> ModuleType:
@@ -35,10 +36,12 @@ def choose(users: int) -> ModuleType:
         return load(NUMPY)
     try:
         return load(NUMBA)
-    except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
+    except REFUSED as error:
         if setting == "1":
-            raise InputError(f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {_FIX}") from error
-        warnings.warn(_without(error), stacklevel=2)
+            raise InputError(
+                f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {_fix(error)}"
+            ) from error
+        warnings.warn(without(error), stacklevel=2)
         return load(NUMPY)
 
 
@@ -59,13 +62,22 @@ def why_not_compiled() -> str:
     """
     try:
         load(TRIAL)
-    except (RuntimeError, OSError) as error:
-        return _without(error)
+    except REFUSED as error:
+        return without(error)
     return ""
 
 
-def _without(error: Exception) -> str:
-    return f"numba cannot compile here ({error}): running without it, slower; {_FIX}"
+def without(error: Exception) -> str:
+    """Return what to say where numba cannot compile, of one of ``REFUSED``."""
+    return f"numba cannot compile here ({error}): running without it, slower; {_fix(error)}"
+
+
+def _fix(error: Exception) -> str:
+    """Return what to do where numba cannot compile."""
+    if not isinstance(error, ValueError):
+        return "set NUMBA_CACHE_DIR to a folder that can be written to"
+    had = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
+    return f"correct or unset {', '.join(had) or 'its settings'}"
 
 
 def compiles(users: int, seconds: float | None = None) -> bool:

@@ -172,6 +172,13 @@ class Protocol:
         """
         return None
 
+    def check_sizes(self, sizes: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> None:
+        """Check that clusters of some sizes can be simulated; raises InputError where they are too large, or too many.
+
+        ``sizes``, ``times``: the sizes that occur, and how many clusters have each, both (s,).  A plan asks before a
+        run; a protocol that has a limit also asks in its users' program.
+        """
+
     def vector_lengths(self) -> dict[str, int]:
         """Return the lengths of ``Vector`` fields that name a parameter."""
         kinds = [kind for message in self.messages().values() for kind in message.fields.values()]

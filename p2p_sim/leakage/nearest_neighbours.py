@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import kernels
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.threads import cores
 from p2p_sim.privacy.bounds.bound import whole
@@ -174,9 +175,8 @@ def _loops() -> Any:
         return None
     try:
         from p2p_sim.leakage import nearest_loops
-    except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
-        fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
-        warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
+    except kernels.REFUSED as error:
+        warnings.warn(kernels.without(error), stacklevel=2)
         return None
     return nearest_loops
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.backends import shards_of
-from p2p_sim.backends.settings import Settings
+from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
@@ -28,6 +28,9 @@ FACTOR = 2
 
 WORKER_BYTES, NUMBA_BYTES = 160 << 20, 80 << 20
 """Memory of a worker of Ray before it holds a user, and of compiled loops in any process."""
+
+ACTOR_BYTES = 80 << 20
+"""Memory of a worker of backend "actors", which loads no compiled loops: 66 MB were measured, shared pages divided."""
 
 STORE_BYTES = (100 << 20, 2 << 30)
 _COMPILED = 0.55  # seconds of compiled loops, in those of numpy
@@ -79,8 +82,9 @@ class RunPlan(Summary):
 
     ``messages``: delivered; ``message_bytes``: as they travel in the simulated protocol; ``exchanged``: bytes between
     processes of this program; ``network``: those of them between machines; ``disk``: bytes of trace, outputs and
-    population; ``free``: bytes free there; ``seconds``: of wall time, roughly, without training.  ``scratch``: what
-    training writes for a time to ``scratch_folder``, which then has ``scratch_free``.
+    population; ``free``: bytes free there; ``seconds``: of wall time, roughly, without a graph,
+    training and accounting.  ``scratch``: what training writes for a time to ``scratch_folder``, which
+    then has ``scratch_free``.
     """
 
     users: int
@@ -104,6 +108,7 @@ class RunPlan(Summary):
 
     def summary(self) -> tuple[str, Rows]:
         """Return what ``--plan`` prints."""
+        spent = f"about {self.seconds:,.0f} s" if self.seconds >= 1 else "less than a second"
         rows = [
             ("Messages", f"{self.messages:,}, {size(self.message_bytes)} in the simulated network"),
             ("Shards", counted(self.shards, "shard") if self.shards else "none: all in this process"),
@@ -122,7 +127,7 @@ class RunPlan(Summary):
                 f"{size(self.free)} free in {self.folder!r}",
             ),
             *([("For training", self._scratch_text())] if self.scratch.labels else []),
-            ("Time", f"about {self.seconds:,.0f} s" if self.seconds >= 1 else "less than a second"),
+            ("Time", f"{spent}; a graph, training and privacy accounting take theirs beside"),
         ]
         return f"Plan for {counted(self.users, 'user')}, backend {self.backend}", rows
 
@@ -207,6 +212,9 @@ def plan_of(
 
     ``here``: the machines, see ``machines``.  Raises what a run would raise.
     """
+    if settings.backend == "actors":
+        check_users(crowd.users)
+    protocol.check_sizes(*crowd.sizes())
     how = {"digest": settings.digest, "faults": settings.faults, "crypto": settings.crypto}
     growth = grown(protocol, crowd, how, saved.population)
     counts = growth.counts()
@@ -222,7 +230,7 @@ def plan_of(
     else:
         at_work = _divided(shards, here)
         driver = _now() + _driver_bytes(protocol, counts, growth, crowd) + saved.training
-        each = WORKER_BYTES + NUMBA_BYTES * compiled + growth.of("memory") / shards
+        each = _worker_bytes(settings, compiled) + growth.of("memory") / shards
         store = min(max(STORE_BYTES[0], sum(exchanged.values()) / len(here)), STORE_BYTES[1])
         memory = [
             number * each + (driver if _first(here, machine) else 0) + store
@@ -255,6 +263,11 @@ def size(octets: float) -> str:
             return f"{octets:.3g} {unit}"
         octets /= 1000
     return f"{octets:,.3g} TB" if octets < 1000 else f"{octets:,.0f} TB"
+
+
+def _worker_bytes(settings: Settings, compiled: bool) -> int:
+    """Return the memory of a worker before it holds a user."""
+    return ACTOR_BYTES if settings.backend == "actors" else WORKER_BYTES + NUMBA_BYTES * compiled
 
 
 def _divided(shards: int, here: Sequence[Machine]) -> list[int]:
@@ -389,6 +402,12 @@ def is_in_doubt(
     What a trace takes is not seen so quickly.
     """
     memory, users = min(machine.memory for machine in here), crowd.users
+    shards = shards_of(settings, users, sum(machine.cpus for machine in here))
+    if any(
+        number * _worker_bytes(settings, compiled=True) > machine.memory
+        for number, machine in zip(_divided(shards, here), here, strict=True)
+    ):
+        return True
     if users > _FEW and TraceLevel.parse(trace).keeps:
         return True
     free, folder = _free(saved.folder)

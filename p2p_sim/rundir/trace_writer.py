@@ -301,6 +301,7 @@ MESSAGES = "messages"
 class Draft:
     """An unfinished run directory, ``NAME.partial-XXXXXXXX`` beside its final place; made when first needed.
 
+    In a ``with`` block it is locked against other processes, which so know that it is being written.
     ``announce``: called with protocol, trace level and population before a run.  The end of a
     ``with`` block removes the directory, unless it was renamed; if the run failed, its messages stay, and a warning
     says where.  If the run can go on, so does what was asked of it; see ``under_way``.
@@ -311,6 +312,7 @@ class Draft:
         self._made: list[Path] = []
         self._asked: dict[str, Any] | None = None
         self._goes_on = False
+        self._ends = False
         self._lock: int | None = None
         self._check: Callable[[], None] | None = None
 
@@ -323,11 +325,12 @@ class Draft:
             made = tempfile.mkdtemp(prefix=f"{self._path.name}{under_way.PARTIAL}", dir=self._path.parent)
             self._folder = self._path.parent / Path(made).name  # from 3.12 on mkdtemp makes it absolute
             self._made = [*new, self._folder]
+            self._lock = under_way.locked(self._folder) if self._ends else None
         return self._folder
 
     def ask(self, asked: dict[str, Any]) -> None:
         """Note what is asked of the run, so that it can go on if it is cut off; raises StorageError."""
-        self._lock = under_way.locked(self.make())
+        self.make()
         self._asked = asked
         under_way.write(self._folder, asked)
 
@@ -395,6 +398,7 @@ class Draft:
                 under_way.write(self._folder, self._asked)
 
     def __enter__(self) -> Draft:
+        self._ends = True  # so that a lock is given back
         return self
 
     def __exit__(

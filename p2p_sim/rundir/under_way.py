@@ -107,6 +107,8 @@ def find(path: Path) -> Path:
             raise InputError(
                 f"run {str(each)!r} is whole: {'give it another name' if unnamed else 'there is nothing to go on with'}"
             )
+    if drafts and not path.is_dir():
+        path = drafts[0]
     if not path.is_dir():
         raise InputError(
             f"{str(path)!r}: there is no such run, and none under way that will get this name; `p2p-sim run` says "

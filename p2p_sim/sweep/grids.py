@@ -175,6 +175,9 @@ def _key(name: object) -> str:
 def _axes(block: Mapping[str, Any], where: str) -> Axes:
     """Return a grid with all its values checked, each alone; raises InputError."""
     if PROTOCOL not in block:
+        for name in block:  # it may be one of these, or in one of these
+            if name not in (*settings.SCALARS, *settings.LISTS, PROMISE) and near(name, (PROTOCOL, GRID)):
+                refuse_unknown(name, (PROTOCOL, GRID, PROMISE, *settings.SCALARS, *settings.LISTS), where)
         raise InputError(
             f"{where}: {PROTOCOL} is missing: name one, or a list; known are "
             f"{', '.join(kind.command_name() for kind in catalogue.everything())}"
@@ -185,7 +188,7 @@ def _axes(block: Mapping[str, Any], where: str) -> Axes:
     known = {PROTOCOL, PROMISE, *settings.SCALARS, *settings.LISTS, *own}
     axes: Axes = {}
     for name, value in block.items():
-        refuse_unknown(name, known, where)
+        refuse_unknown(name, known if name == GRID else {*known, GRID}, where)  # no grid in a grid
         if name == PROTOCOL:
             axes[name] = named
         elif name == PROMISE:
@@ -269,8 +272,9 @@ def _promises(given: Any, where: str) -> list[dict[str, Any]]:
     if not isinstance(given, Mapping):
         raise InputError(f"{place} = {given!r}: give a table, such as {{epsilon = [0.5, 1], delta = 1e-6}}")
     axes: Axes = {}
-    for name, value in {"epsilon": None, "delta": DELTA, "view": "learner", **given}.items():
+    for name in given:  # a key that is missing may be one of these
         refuse_unknown(name, {*settings.PROMISED, settings.BETWEEN}, place)
+    for name, value in {"epsilon": None, "delta": DELTA, "view": "learner", **given}.items():
         if value is None:
             raise InputError(f"{place}: epsilon is missing: give what the view may learn, in nats")
         if name == settings.BETWEEN:

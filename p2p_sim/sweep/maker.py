@@ -20,6 +20,7 @@ from p2p_sim.sweep.one_run import (
     read,
     trial_of,
 )
+from p2p_sim.sweep.settings import trains
 
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
@@ -77,7 +78,8 @@ class Maker:
             among = _options(settings, "clusters", "test", "split_seed")
             learned = experiment.learn(protocol, data, **among, **how, progress=False)
             done, held_out = learned.run, learned.examples.held_out()
-        model = models.model_for(protocol, settings.get("model"))
+        trained = trains(settings)
+        model = models.model_for(protocol, settings.get("model")) if trained else models.NO_MODEL
         key = _clusters_of(run)
         if key not in self._privacy:
             if len(self._privacy) >= _FIGURES:

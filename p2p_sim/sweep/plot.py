@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from p2p_sim.report import output_files, plots, terminal
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, settle, style
 from p2p_sim.result_summary import counted
+from p2p_sim.sweep.grids import Grids
+from p2p_sim.sweep.settings import trains
 from p2p_sim.sweep.summary import RELEASED, RMSE, RMSE_TRUE, TRUE, by_setting, head, names_of_settings
 
 ENDINGS = (".svg", ".png")
@@ -42,6 +45,20 @@ def check(path: str) -> None:
     if Path(path).suffix.lower() not in ENDINGS:
         raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
     output_files.check(path, "--plot", ENDINGS)
+
+
+def check_grids(grids: Grids) -> None:
+    """Check, before any run is made, that one of them trains a model; raises InputError."""
+    some = ("data", "features", "model")
+    choices = (itertools.product(*(axes.get(name, [None]) for name in some)) for axes in grids.grids)
+    for values in itertools.chain.from_iterable(choices):
+        given = zip(some, values, strict=True)
+        if trains({name: value for name, value in given if value is not None}):
+            return
+    raise InputError(
+        "--plot draws accuracy against ε, and no run of this sweep trains a model: give data, or users with features, "
+        'and no model = "none"; or leave --plot out'
+    )
 
 
 def write(path: str, table: Any) -> str:

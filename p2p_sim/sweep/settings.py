@@ -63,6 +63,13 @@ BETWEEN = "between"
 _KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 
 
+def trains(given: Mapping[str, Any]) -> bool:
+    """Return whether a run with these settings trains a model: on the features of its users."""
+    from p2p_sim.learning.training import models
+
+    return ("data" in given or bool(given.get("features"))) and given.get("model") != models.NO_MODEL
+
+
 def refuse_unknown(name: str, known: Iterable[str], where: str) -> None:
     """Raise InputError for a key that a sweep cannot have, naming the nearest one and all."""
     every = sorted(set(known))

@@ -38,3 +38,6 @@ def test_an_address_that_is_none_is_named_by_where_it_stands(monkeypatch: pytest
         probe("garbage")
     with pytest.raises(InputError, match=r"^address = 'rubbish'"):
         probe("rubbish")
+    for port in ("0", "99999"):
+        with pytest.raises(InputError, match=r"give host:port .* \(ports are 1 to 65,535\)"):
+            probe(f"localhost:{port}")

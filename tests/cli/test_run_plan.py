@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from collections import namedtuple
 
+import pytest
+
 
 def test_a_plan_starts_nothing(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--users", "2000", "--trace", "full", "--plan", "--json")
@@ -62,8 +64,35 @@ def test_a_plan_of_shards(cli):
     assert done.json["network"] == 0
 
 
+def test_more_shards_than_memory_has_room_for_are_refused_also_without_a_plan(cli, tmp_path):
+    """Each is a process of its own, however few its users are; and there are no more of them than users."""
+    words = ("run", "peer-to-peer", "--users", "20000", "--backend", "shards", "--shards", "50000")
+    for done in (cli(*words, "--plan"), cli(*words)):
+        assert (done.status, "error: this run cannot fit: this machine needs " in done.err) == (2, True)
+        assert done.err.startswith("--shards 50000: 20,000, one for each user\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("peer-permutation", "--users", "1e5"),
+        ("secure-aggregation", "--users", "1e6", "--bag-size", "64"),
+        ("peer-to-peer", "--users", "2000", "--backend", "actors"),
+    ],
+)
+def test_a_plan_refuses_what_a_run_refuses(cli, words):
+    """Too many for the protocol, or for the backend, which pilots of few users do not meet."""
+    plan = cli("run", *words, "--plan")
+    assert (plan.status, plan.out) == (2, "")
+    run = cli("run", *words)
+    why = plan.err[plan.err.index("error: ") + len("error: ") :]
+    assert run.status == 2
+    assert run.err.endswith(why)  # a run says which step refuses
+
+
 def test_the_address_of_a_job_of_ray(cli, monkeypatch):
-    """Ray sets RAY_ADDRESS in its jobs; where Ray is not used it is nobody's business."""
+    """Ray sets RAY_ADDRESS in its jobs; a run that does not use it says so."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     words = ("run", "peer-to-peer", "--users", "300", "--backend", "shards")
     audit = ("audit", "peer-to-peer", "--cluster-size", "3", "--trials", "300", "--backend", "shards")
@@ -74,4 +103,8 @@ def test_the_address_of_a_job_of_ray(cli, monkeypatch):
         assert any(each in refused.err for each in named)
     given = cli(*words, "--address", "127.0.0.1:2")
     assert "address = '127.0.0.1:2': " in given.err
-    assert cli("run", "peer-to-peer", "--users", "300").status == 0
+    local = cli("run", "peer-to-peer", "--users", "300")
+    assert (local.status, local.err.splitlines()[0][:40]) == (0, "RAY_ADDRESS is set, but backend local ru")
+    assert "--backend shards" in local.err
+    monkeypatch.delenv("RAY_ADDRESS")
+    assert "RAY_ADDRESS" not in cli("run", "peer-to-peer", "--users", "300").err

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pandas
 import pytest
 
+from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.sweep import folder, sweeping
 from tests.cli.conftest import below
 from tests.sweep.here import Here
@@ -56,6 +59,29 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Here:
     made = Here()
     monkeypatch.setattr(sweeping, "_workers", made.workers)
     return made
+
+
+@pytest.mark.parametrize("without", ["", 'features = [2]\nmodel = "none"', "features = 0"])
+def test_a_plot_of_a_sweep_that_trains_nothing_is_refused_before_the_first_run(
+    cli: Any, hands: Here, tmp_path: Path, without: str
+) -> None:
+    (tmp_path / "bare.toml").write_text(f"{without}\n{SMALL}")
+    told = cli("sweep", "bare.toml", "--plot", "a.svg")
+    assert (told.status, "no run of this sweep trains a model" in told.err) == (2, True)
+    assert (hands.made, list(tmp_path.glob("sweeps"))) == ([], [])
+    assert cli("sweep", "bare.toml").status == 0
+    table = pandas.read_csv(tmp_path / "sweeps" / "bare" / "table.csv", keep_default_na=False)
+    assert set(table["model"]) == {"none"}
+
+
+def test_what_the_runs_gave_is_printed_also_where_it_cannot_be_drawn(
+    cli: Any, hands: Here, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.toml").write_text(f"features = 2\n{SMALL}".replace('views = ["learner"]', "views = []"))
+    told = cli("sweep", "odd.toml", "--plot", "a.svg")
+    assert told.out.startswith("sweeps/odd: 4 runs of 2 settings")
+    assert (told.status, "error: --plot: there is no ε of any view" in told.err) == (2, True)
+    assert "Plot written" not in told.out
 
 
 def test_a_sweep_says_what_it_makes_and_goes_on_where_it_was(cli: Any, hands: Here, tmp_path: Path) -> None:
@@ -135,7 +161,12 @@ WRONG = {
     "another plot": (("sweep", "small.toml", "--plot", "a.pdf"), ".svg or .png"),
     "a file": (("sweep", "small.toml", "--out", "wrong.toml"), "is a file"),
     "ls of nothing": (("ls", "nowhere"), "is no folder"),
-    "rm of nothing": (("rm", "nowhere"), "is not there"),
+    "rm of nothing": (
+        ("rm", "nowhere"),
+        "'nowhere' is not there: name the folder of a run, a sweep or a comparison",
+    ),
+    "plan of a run that goes on": (("run", "--resume", "one", "--plan"), "leave one of them out"),
+    "resume of an unset variable": (("run", "--resume", ""), "--resume '': name the run that was cut off"),
     "rm of a stranger": (("rm", "."), "is no run, no sweep and no comparison"),
 }
 
@@ -167,6 +198,7 @@ def test_ls_lists_runs_and_sweeps(cli: Any, kept: Path) -> None:
     ]  # fmt: skip
     assert [row["what"] for row in rows] == ["RandomizedResponse, 50 users", "small.toml, 4 of 4 runs"]
     assert cli("ls", "sweeps").out.count("\n") == 2
+    assert cli("ls", "runs/latest", "--json").json == rows[:1]
     (kept / "runs" / "randomized-response-synthetic-1" / "run.json").write_text(
         '{"format": 2, "protocol": 1}'
     )
@@ -179,6 +211,32 @@ def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None
     assert cli("rm", "runs/randomized-response-synthetic-1", "--yes").status == 0
     assert cli("rm", "sweeps/small", "--yes").status == 0
     assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
+
+
+def test_what_a_run_left_without_what_was_asked_is_listed_and_removed(cli: Any, tmp_path: Path) -> None:
+    """From Python, or where ``asked.json`` was lost; not while it is written, nor with other files."""
+    with Draft(tmp_path / "one") as draft:
+        place = draft.make()
+        (place / "messages").mkdir()
+        other = [sys.executable, "-m", "p2p_sim.cli"]
+        listed = subprocess.run([*other, "ls", "--json"], capture_output=True, check=True, cwd=tmp_path)
+        assert json.loads(listed.stdout)[0]["state"] == "running"
+        refused = subprocess.run([*other, "rm", place.name, "--yes"], capture_output=True, cwd=tmp_path)
+        assert b"is still being computed by another process" in refused.stderr
+    left = tmp_path / "one.partial-abc"
+    (left / "messages").mkdir(parents=True)
+    (row,) = cli("ls", "--json").json
+    assert (row["path"], row["state"], row["what"]) == (
+        left.name,
+        "cut off",
+        "no asked.json: it cannot go on",
+    )
+    assert "has no asked.json" in cli("run", "--resume", "one").err
+    (left / "notes.txt").write_text("mine")
+    assert cli("rm", left.name, "--yes").status == 2
+    (left / "notes.txt").unlink()
+    assert cli("rm", left.name, "--yes").status == 0
+    assert not below(tmp_path)
 
 
 @pytest.mark.parametrize(("answer", "there"), [("y\n", False), ("n\n", True), ("\n", True)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from typing import Any
 
@@ -78,6 +80,19 @@ def test_where_numba_cannot_compile_they_stay(monkeypatch: pytest.MonkeyPatch) -
         loops.grow()
     assert loops.words is kernels_numpy.words
     assert len(loops.words(1, 2, 0, 5)) == len(np.arange(5))
+
+
+def test_a_wrong_variable_of_numba_is_named() -> None:
+    """In a process of its own: numba reads it when it is imported."""
+    program = "from p2p_sim.core import kernels; kernels.choose(10 ** 6)"
+    environment = {**os.environ, "P2P_SIM_NUMBA": "1", "NUMBA_NUM_THREADS": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    last = done.stderr.splitlines()[-1]
+    assert "InputError: P2P_SIM_NUMBA=1, but numba cannot compile here" in last
+    assert "correct or unset" in last
+    assert "NUMBA_NUM_THREADS=0" in last
 
 
 def test_scattered_people_are_many_enough() -> None:

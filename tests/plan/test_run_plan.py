@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from p2p_sim.core.engine import Engine
 from p2p_sim.core.message import USER
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.plan import Crowd, Machine, Saved, is_in_doubt, machines, plan_of
+from p2p_sim.plan import Crowd, Machine, Saved, is_in_doubt, machines, pilot, plan_of
 from p2p_sim.plan.run_plan import FACTOR, _divided, size
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
@@ -133,6 +134,31 @@ def test_bytes_between_processes_are_planned_within_the_stated_factor(
     plan = planned(protocol, Crowd.of(people, protocol), tmp_path, backend="shards", shards=shards)
     assert within(plan.exchanged, exchanged(protocol, people, shards))
     assert (plan.shards, plan.network) == (shards, 0)  # one machine
+
+
+def test_seconds_do_not_count_what_only_a_first_run_takes(tmp_path: Path, monkeypatch: Any) -> None:
+    """Imports and caches, which would be taken for what users cost, so many times as there are more of them."""
+    first = iter([0.4])
+    whole = pilot._timed
+
+    def timed(*given: Any) -> Any:
+        found = whole(*given)
+        return replace(found, seconds=found.users * 1e-4 + next(first, 0.0))
+
+    monkeypatch.setattr(pilot, "_timed", timed)
+    crowd = Crowd.synthetic(90_000, 1000, {"seed": 0})
+    growth = pilot.grown(PeerToPeer(0.1), crowd, {}, saved=False)
+    assert growth.of("seconds") == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize(("backend", "fits"), [("actors", True), ("shards", False)])
+def test_an_actor_takes_less_memory_than_a_shard(backend: str, fits: bool, tmp_path: Path) -> None:
+    """It loads no compiled loops, whatever others do: 50 of them fit where 50 shards are in doubt and refused."""
+    settings = Settings(backend, shards=None if fits else 50)
+    crowd, saved = Crowd.synthetic(50, 50, {"seed": 0}), Saved(tmp_path)
+    here = [Machine("this machine", 2, 7 << 30)]
+    assert is_in_doubt(PeerToPeer(0.1), crowd, settings, here, saved) != fits
+    assert plan_of(PeerToPeer(0.1), crowd, settings, here, saved).document()["fits"] == fits
 
 
 def test_shards_go_where_processors_are_free() -> None:

@@ -83,6 +83,17 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({**RR, "sed": 1}, "unknown key 'sed'; did you mean 'seed'"),
     "unknown parameter": ({**RR, "epsilom": 1.0}, "unknown key 'epsilom'; did you mean 'epsilon'"),
     "unknown key of a promise": ({**RR, "promise": {"epsilon": 1, "dleta": 1e-5}}, "'dleta'; did you mean 'delta'"),
+    "unknown and missing key of a promise": (
+        {**RR, "promise": {"epsilno": 1}}, "promise: unknown key 'epsilno'; did you mean 'epsilon'"
+    ),
+    "unknown grid": ({**RR, "gird": [{"seed": [0, 1]}]}, "unknown key 'gird'; did you mean 'grid'.*known are .*grid"),
+    "unknown grid with the protocol": (
+        {"users": 9, "gird": [{"protocol": "randomized-response"}]}, "unknown key 'gird'; did you mean 'grid'"
+    ),
+    "unknown and missing protocol": (
+        {"users": 9, "protocl": "randomized-response"}, "unknown key 'protocl'; did you mean 'protocol'"
+    ),
+    "grid in a grid": ({**RR, "grid": [{"grid": [{"seed": 1}]}]}, "unknown key 'grid'; known are"),
     "unknown protocol": ({**RR, "protocol": "peer-to-pere"}, "did you mean 'peer-to-peer'"),
     "own protocol that is not there": ({**RR, "protocol": "nowhere:Mine"}, "nowhere"),
     "no protocol": ({"users": 10}, "protocol is missing"),
