@@ -158,7 +158,9 @@ def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path, monkeypatch)
     assert any("here SUSY" in claim.says for claim in outcome.claims)
     words = ["pitfalls_table2", "--quick", "--originals", str(folder), "--out", str(tmp_path / "found")]
     monkeypatch.setattr("sys.argv", words)
-    assert _neighbours.main(pitfalls_table2.EXPERIMENT, pitfalls_table2.run) == 0  # earlier values are of stand-ins
+    assert (
+        _neighbours.main(pitfalls_table2.EXPERIMENT, pitfalls_table2.run) == 0
+    )  # earlier values are of stand-ins
     with pytest.raises(InputError, match="none of its files begins with kag14"):
         _neighbours.people(Options(True, None, tmp_path), Path(__file__).parent)
     with pytest.raises(InputError, match="--originals '/nope': is no folder; give one that holds kag14"):
