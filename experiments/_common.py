@@ -225,6 +225,7 @@ def _told(
         "drifted": moved,
         "claims": [asdict(claim) for claim in outcome.claims] if outcome else [],
         "plots": [_file(experiment, part) for part in outcome.plots] if outcome else [],
+        "tables": [_file(experiment, part) for part in outcome.tables] if outcome else [],
         "code": _made_by.code(experiment.name),
     }
 

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments import _made_by
+from experiments import _expected, _made_by
 from experiments._common import OWN, VERDICTS, Experiment, write_csv
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
-KEPT = ("name", "quick", "seconds", "processor_seconds", "drifted", "claims", "plots", "code")
+KEPT = ("name", "quick", "seconds", "processor_seconds", "drifted", "claims", "plots", "tables", "code")
 """What is published of an outcome."""
+LARGEST = 1 << 19
+"""Bytes of a table that is published."""
 QUICK = "quick_seconds.csv"
 _MARK = "\nEXPERIMENT = "
 
@@ -32,11 +34,15 @@ script, and `--quick` runs a small version of each. `--workers N` and `--address
 - *reproduced*: our numbers agree with the statement, within their errors.
 - *reproduced in shape*: the order or the trend agrees.
 - *not reproduced*: our numbers contradict the statement.
-- *not comparable*: our numbers cannot decide. The paper's data or model is not available and the trend does not show on
-  what stands in, something else is measured, or the numbers are too uncertain to tell.
+- *not comparable*: our numbers cannot decide. The paper's data are not available and the trend does not show on what
+  stands in, the model learns too little to tell, something else is measured, or the numbers are too uncertain.
 
-Each section gives the reason. It also gives two times: that of a full run by one process on two idle cores, and that of
-the run shown, which may have shared its machine with other work. "Code" is a fingerprint of what the run computed with;
+A smaller model often stands for the paper's: each reason says so, and "not reproduced" is then said of that model. Data
+that stand for the paper's never contradict it.
+
+Each section gives the reason; rows are in `experiments/expected/` and `experiments/results/`. It also gives two times:
+that of a full run by one process on two idle cores, and that of the run shown, which may have shared its machine with
+other work. "Code" is a fingerprint of what the run computed with;
 verdicts may be decided again from its rows by later code. `python -m experiments --gallery` says which results were
 found by other code than there is now.
 """
@@ -74,11 +80,26 @@ class Published:
             (self.pictures() / f"{old}.svg").unlink(missing_ok=True)
         for plot in found["plots"]:
             output_files.write(self.pictures() / f"{plot}.svg", (out / f"{plot}.svg").read_bytes())
+        for old in there.get("tables", ()) if there else ():
+            (self.results / f"{old}.csv").unlink(missing_ok=True)
+        for table in found["tables"]:
+            self._publish(out / f"{table}.csv")
         kept = {key: found[key] for key in KEPT if key in found}
         output_files.write(
             self.results / f"{name}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
         )
         return True
+
+    def _publish(self, table: Path) -> None:
+        """Publish a table of a run, unless expected/ has one of that name; raises InputError if it is large."""
+        if _expected.file(table.stem, quick=False).exists():
+            return
+        content = table.read_bytes()
+        if len(content) > LARGEST:
+            raise InputError(
+                f"{str(table)!r} has {len(content):,} bytes: publish less of it, at most {LARGEST:,}"
+            )
+        output_files.write(self.results / table.name, content)
 
     def took(self, seconds: Mapping[str, float]) -> None:
         """Keep how many seconds of all processors each quick run took, when all were made again."""

@@ -212,4 +212,7 @@ def main(experiment: Experiment, run: Callable[[Options, Path | None], Outcome])
     given, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         print(parser.format_help().removeprefix("usage: ").replace("options:", "beside what follows:"))
-    return _common.main(replace(experiment, run=lambda options: run(options, given.originals)), rest)
+    asked = replace(experiment, run=lambda options: run(options, given.originals))
+    if given.originals is not None:  # earlier values are of the stand-ins
+        asked = replace(asked, values={}, parts={})
+    return _common.main(asked, rest)

@@ -68,7 +68,8 @@ TEACHERS, TEACHER_NOISE, DELTA = 50, 10.0, 1e-6
 """Of PATE; noise in votes; chosen without a look at the data, as the paper gives neither."""
 MOST_QUERIES = 20_000
 MEANS = (
-    "log_loss", "eau", "test_utility", "attack_accuracy", "attack_says_1", "weighted_says_1", "one_label_alone",
+    "log_loss", "eau", "test_utility", "attack_accuracy", "attack_says_1", "weighted_accuracy", "weighted_says_1",
+    "one_label_alone",
 )  # fmt: skip
 """Columns that are averaged over seeds."""
 ERRORS = 5.0
@@ -284,7 +285,8 @@ def judged(name: str, asked: float, found: Released, people: Examples) -> Row:
         "eau": attack.mean(), "eau_se": attack.std(ddof=1) / math.sqrt(len(attack)),
         "test_utility": blind.mean(), "test_utility_se": blind.std(ddof=1) / math.sqrt(len(blind)),
         "attack_accuracy": float(((trained > 0.5) == people.y).mean()), "attack_says_1": float((trained > 0.5).mean()),
-        "weighted_says_1": float(guess.mean()), "one_label_alone": found.alike, "queries": found.queries,
+        "weighted_accuracy": float((guess == people.y).mean()), "weighted_says_1": float(guess.mean()),
+        "one_label_alone": found.alike, "queries": found.queries,
     }  # fmt: skip
 
 
@@ -442,9 +444,9 @@ def _below(low: Sequence[Row], held: Row) -> Claim:
 def _accurate(low: Sequence[Row], held: Row) -> Claim:
     constant = 1 - held["share_of_1"]
     near = [
-        row for row in low if abs(row["attack_accuracy"] - constant) < 0.01 and row["eau"] <= held["l_eau"]
+        row for row in low if abs(row["weighted_accuracy"] - constant) < 0.01 and row["eau"] <= held["l_eau"]
     ]
-    says = max((row["attack_says_1"] for row in near), default=math.nan)
+    says = max((row["weighted_says_1"] for row in near), default=math.nan)
     return Claim(
         FIGURE,
         "an attack may tell as many labels as the share of 0, by saying 0 of nearly everybody, at an EAU below L-EAU",

@@ -4,8 +4,8 @@ The paper trains 200 teachers and a student by FixMatch, each a wide residual ne
 labels, and accounts for votes by looking at them: that epsilon is itself private.  Here teachers are the linear models
 of attacks_table1, which take milliseconds; the student is a small network trained by FixMatch on 100 noisy answers and
 all images; and epsilon counts all answers, whatever the votes.  Beside it the same student on 100 true labels: what the
-answers cost.  Whether PATE-FM is above LP-1ST is decided by the networks of attacks_table1_network, as they are in
-expected/.
+answers cost.  Whether PATE-FM is above LP-1ST is decided by the better of its two models, those of attacks_table1 and
+of attacks_table1_network, as they are in expected/.
 """
 
 from __future__ import annotations
@@ -95,13 +95,15 @@ def table(found: Sequence[Row]) -> list[Row]:
 
 
 def plain(users: int, *, quick: bool) -> dict[float, Row]:
-    """Return LP-1ST of the networks of attacks_table1_network, by epsilon, where these have as many users."""
-    rows = read_csv(_expected.file("attacks_table1_network", quick=quick))
-    return {
-        float(row["epsilon"]): {"test": float(row["test"]), "test_se": float(row["test_se"])}
-        for row in rows
-        if (row["data"], row["method"], int(row["users"])) == (DATA, LP, users)
-    }
+    """Return LP-1ST of as many users, by epsilon: the better of the network and the linear model."""
+    found: dict[float, Row] = {}
+    for table, model in (("attacks_table1_network", "a network"), ("attacks_table1", "a linear model")):
+        for row in read_csv(_expected.file(table, quick=quick)):
+            epsilon, test = float(row["epsilon"]), float(row["test"])
+            asked = (row["data"], row["method"], int(row["users"])) == (DATA, LP, users)
+            if asked and test > found.get(epsilon, {"test": 0.0})["test"]:
+                found[epsilon] = {"test": test, "test_se": float(row["test_se"]), "model": model}
+    return found
 
 
 def joined(features: Array, pixels: Array) -> Array:
@@ -196,11 +198,11 @@ def _above(row: Row, response: Mapping[float, Row], why: str) -> Claim:
     if epsilon not in response:
         return Claim(
             PAPER, f"{DATA}: at epsilon = {epsilon:g} PATE-FM is more accurate than {LP}",
-            f"attacks_table1_network has no {LP} of {row['users']:,} users", "not comparable", why,
+            f"no table has {LP} of {row['users']:,} users", "not comparable", why,
         )  # fmt: skip
     plain = response[epsilon] | {"printed_test": PRINTED[DATA, epsilon, LP][0] / 100}
     table = {(PATE, epsilon): row | {"method": "PATE-FM"}, (LP, epsilon): plain}
-    why = f"{LP} by the network of attacks_table1_network; {why}"
+    why = f"{LP} is of {plain['model']}, which is the better of two here; {why}"
     return attacks_table1.above(DATA, (PATE,), epsilon, table, why)
 
 

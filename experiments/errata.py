@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments import _plots
-from experiments._common import Claim, Experiment, Options, Outcome, main
+from experiments._common import OWN, Claim, Experiment, Options, Outcome, main
 from p2p_sim.report import errata_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _claim(found: Sequence[Found]) -> Claim:
     )
     each_paper = ", ".join(f"{paper} {count}" for paper, count in wrong.items())
     return Claim(
-        "All papers",
+        f"{OWN}: the errata of all papers",
         "the statements, constants and steps of proofs that p2p-sim errata lists hold as they are printed",
         f"of {len(found)} an exact number contradicts {wrong.total()} ({each_paper}); {loose} hold and are loose; of "
         f"{code} the paper's own code has something else",

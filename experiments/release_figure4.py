@@ -226,8 +226,8 @@ def _shape(rows: Sequence[Row]) -> Claim:
         PAPER,
         "the estimated epsilon falls as lambda grows",
         "; ".join(f"lambda = {lam:g}: {said}" for lam, said in ends.items()),
-        "reproduced in shape" if max(by_lambda) < 0 else "not reproduced",
-        f"the formula alone falls, whatever the divergence; {LOWER}",
+        "not comparable" if max(by_lambda) < 0 else "not reproduced",
+        f"the formula alone falls, whatever the divergence, so that it could hardly fail to; {LOWER}",
     )
 
 
@@ -262,10 +262,9 @@ def _response(finite: Sequence[Row]) -> Claim:
         "randomized response gives no privacy by this definition",
         f"on finite features its epsilon is infinite in {len(infinite)} of {len(finite)} rows{largest}, and "
         f"above that of double response in {len(worse)}",
-        "reproduced" if len(infinite) == len(finite) else shape,
-        "reproduced: its epsilon is infinite in every row; in shape: above that of double response in "
-        "every row; an image near a centre that no user of another digit has tells the digit; with centres that all "
-        "digits share the epsilon is finite",
+        shape,
+        "in shape: above that of double response in every row.  It is infinite where no user of another digit is near "
+        "some centre, among so many users; that is a count of 0, which does not say that the chance is 0",
     )
 
 

@@ -15,6 +15,7 @@ from experiments import __main__ as command
 from experiments import _expected, _gallery, _made_by
 from experiments._common import Claim, Experiment, Outcome, read_csv
 from experiments._gallery import Published, page
+from p2p_sim.core.errors import InputError
 
 CLAIM = Claim("A paper, Figure 1", "a | b rises", "it rose by 3", "reproduced", "the same data").__dict__
 
@@ -29,7 +30,7 @@ SCRIPTS = {name: (experiment(name), f"What {name} shows.") for name in ("first",
 def result(name: str, **given: Any) -> dict[str, Any]:
     return {
         "name": name, "quick": False, "seeds": None, "seconds": 90.3, "processor_seconds": 60.7, "skipped": "",
-        "drifted": [], "claims": [CLAIM], "plots": [name], "code": _made_by.code("errata"),
+        "drifted": [], "claims": [CLAIM], "plots": [name], "tables": [], "code": _made_by.code("errata"),
     } | given  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def test_the_gallery_is_that_of_the_results() -> None:
 
 def test_published_results_are_of_experiments_and_have_their_pictures() -> None:
     there, scripts = Published(), _gallery.experiments()
-    plots = set()
+    plots, tables = set(), {_gallery.QUICK.removesuffix(".csv")}
     for file in there.results.glob("*.json"):
         found = json.loads(file.read_text())
         assert file.stem == found["name"]
@@ -55,7 +56,9 @@ def test_published_results_are_of_experiments_and_have_their_pictures() -> None:
         assert found["claims"]
         assert all(Claim(**claim) for claim in found["claims"])
         plots |= set(found["plots"])
+        tables |= {each for each in found.get("tables", ()) if not _expected.file(each, quick=False).exists()}
     assert plots == {file.stem for file in there.pictures().glob("*.svg")}
+    assert tables == {file.stem for file in there.results.glob("*.csv")}
 
 
 def test_all_quick_runs_take_less_than_ten_minutes_of_processor_time() -> None:
@@ -133,6 +136,21 @@ def test_what_was_found_by_other_code_is_said(
     del found["code"]
     assert published.take("errata", found, tmp_path)
     assert list(published.of_other_code()) == ["errata: what is published does not say which code found it"]
+
+
+def test_tables_that_nothing_else_holds_are_published_with_a_result(
+    published: Published, tmp_path: Path
+) -> None:
+    for name in ("first_slopes", "first_more", "errata"):
+        (tmp_path / f"{name}.csv").write_text(f"a\n{name}\n")
+    (tmp_path / "first.svg").write_text("<svg/>")
+    assert published.take("first", result("first", tables=["first_slopes", "first_more", "errata"]), tmp_path)
+    assert {file.stem for file in published.results.glob("*.csv")} == {"first_slopes", "first_more"}
+    assert published.take("first", result("first", tables=["first_more"]), tmp_path)
+    assert [file.read_text() for file in published.results.glob("*.csv")] == ["a\nfirst_more\n"]
+    (tmp_path / "first_more.csv").write_bytes(bytes(_gallery.LARGEST + 1))
+    with pytest.raises(InputError, match="publish less of it"):
+        published.take("first", result("first", tables=["first_more"]), tmp_path)
 
 
 def test_a_quick_result_never_replaces_a_full_one(published: Published, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_epsilon_of_randomized_response():
     assert release_figure2.epsilon(0.001) == pytest.approx(math.log(1999))
 
 
-def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path):
+def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path, monkeypatch):
     rng = np.random.default_rng(5)
     lines = []
     for _ in range(400):
@@ -156,6 +156,11 @@ def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path):
     }  # a feature tells all: 29 others are alike
     outcome = pitfalls_table2.run(Options(True, None, tmp_path), folder)
     assert any("here SUSY" in claim.says for claim in outcome.claims)
+    words = ["pitfalls_table2", "--quick", "--originals", str(folder), "--out", str(tmp_path / "found")]
+    monkeypatch.setattr("sys.argv", words)
+    assert (
+        _neighbours.main(pitfalls_table2.EXPERIMENT, pitfalls_table2.run) == 0
+    )  # earlier values are of stand-ins
     with pytest.raises(InputError, match="none of its files begins with kag14"):
         _neighbours.people(Options(True, None, tmp_path), Path(__file__).parent)
     with pytest.raises(InputError, match="--originals '/nope': is no folder; give one that holds kag14"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments import release_figure3
+from experiments import release_figure3, release_figure3_network
 from tests.experiments import quick
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def test_claims_of_accuracies_can_fail_and_can_hold(accuracies: Any) -> None:
     def verdicts(attack: float, test: float, off: float = 0.004) -> list[str]:
         given = {"attack": attack, "attack_low": attack - off, "attack_high": attack + off}
         given |= {"test": test, "test_low": test - off, "test_high": test + off}
-        return [claim.verdict for claim in release_figure3.claims([row | given for row in rows])]
+        return [claim.verdict for claim in release_figure3.claims([row | given for row in rows], "a model")]
 
     rows = accuracies.tables[""]
     assert [verdicts(0.6, test)[2] for test in (0.97, 0.957, 0.953)] == [
@@ -66,11 +66,11 @@ def test_claims_of_accuracies_can_fail_and_can_hold(accuracies: Any) -> None:
     assert verdicts(0.6, 0.97)[4] == WRONG  # of both mechanisms alike
     lower = [row | ({"attack_high": 0.5} if row["mechanism"] == release_figure3.DOUBLE else {"attack_low": 0.9})
              for row in rows]  # fmt: skip
-    assert release_figure3.claims(lower)[4].verdict == "reproduced in shape"
-    assert release_figure3.claims(rows)[5].verdict == "reproduced"
+    assert release_figure3.claims(lower, "a model")[4].verdict == "reproduced in shape"
+    assert release_figure3.claims(rows, "a model")[5].verdict == "reproduced"
     less = [row | ({"epsilon_public_features": 0.1} if row["mechanism"] == release_figure3.DOUBLE else {})
             for row in rows]  # fmt: skip
-    assert release_figure3.claims(less)[5].verdict == WRONG
+    assert release_figure3.claims(less, "a model")[5].verdict == WRONG
     assert [verdicts(attack, 0.96)[0] for attack in (0.8, 0.903)] == [WRONG, "not comparable"]
     assert verdicts(0.91, 0.96)[0] == "reproduced"
     assert verdicts(0.64, 0.96)[1] == "reproduced"
@@ -78,3 +78,15 @@ def test_claims_of_accuracies_can_fail_and_can_hold(accuracies: Any) -> None:
     assert verdicts(0.69, 0.94)[1] == "reproduced in shape"
     assert verdicts(0.698, 0.94)[1] == verdicts(0.69, 0.932)[1] == "not comparable"
     assert verdicts(0.75, 0.94)[1] == verdicts(0.69, 0.92)[1] == WRONG
+
+
+def test_a_network_learns_from_the_same_releases(accuracies: Any, tmp_path: Any) -> None:
+    pytest.importorskip("torch")
+    rows = quick.outcome(release_figure3_network, tmp_path).tables[""]
+    same = ("mechanism", "lambda", "epsilon_public_features", "basis")
+    assert [[row[name] for name in same] for row in rows] == [
+        [row[name] for name in same] for row in accuracies.tables[""]
+    ]
+    response, double = rows[0], rows[2]
+    assert response["attack_low"] > 0.5 > 2 / release_figure3.DIGITS
+    assert double["attack"] < double["attack_public_features"] - double["lambda"] / 2
