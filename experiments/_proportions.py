@@ -233,7 +233,9 @@ def _checked(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {
         "violations": sum(row["violations"] for row in rows),
         "claims_exceeded": sum(row["claims_exceeded"] for row in rows),
-        "above": sum(row["advantage"] > row["upper_bound"] + 4 * row["by_posterior_se"] + 1e-12 for row in rows),
+        "above": sum(
+            row["advantage"] > row["upper_bound"] + 4 * row["by_posterior_se"] + 1e-12 for row in rows
+        ),
         "guesses_agree": sum(
             row["guessed_lower"] - 1e-12 <= row["advantage"] <= row["guessed_upper"] + 1e-12 for row in rows
         ),

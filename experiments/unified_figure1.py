@@ -6,8 +6,8 @@ peer-to-peer randomized response.  Across: the advantage of the best attacker, w
 estimate it.  Up: AUC and cross-entropy of a linear model on test rows.  Bars are two standard errors over seeds.  The
 data, Census-Income and the click logs of Open Bandit, are stand-ins for KDD Cup 2012, Track 2, the linear model for the
 paper's embedding network, with the best of five penalties where the paper takes the best learning rate.  Census-Income
-has ten trials, as in the paper; of the clicks, of which hardly anything can be learnt, there are three.  The right panel
-has another advantage: by what factor the odds of a label may change at most.
+has ten trials, as in the paper; of the clicks, of which hardly anything can be learnt, there are three.  The right
+panel has another advantage: by what factor the odds of a label may change at most.
 """
 
 from __future__ import annotations

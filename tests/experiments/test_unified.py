@@ -163,7 +163,9 @@ def test_a_gap_that_does_not_shrink_on_stand_in_data_is_not_comparable():
     assert unified_figure2._shrinks(rows).verdict == "reproduced in shape"
 
 
-def trial(seed: int, auc: tuple[float, ...], log_loss: tuple[float, ...], constant: int = -1) -> dict[str, Any]:
+def trial(
+    seed: int, auc: tuple[float, ...], log_loss: tuple[float, ...], constant: int = -1
+) -> dict[str, Any]:
     """A trial; ``constant``: the place of the penalty whose model is constant."""
     made = dict(zip(_proportions.KEYS, ("d", 10, "RR", 1.0, 1), strict=True)) | {"seed": seed, "exact": True}
     for each, (penalty, area, loss) in enumerate(zip(_proportions.PENALTIES, auc, log_loss, strict=True)):

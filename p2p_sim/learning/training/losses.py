@@ -305,7 +305,7 @@ class Regression:
             return value + self.penalty / 2 * float((free**2).sum()), gradient.ravel()
 
         with one_thread():
-            first = [objective(begin.ravel())]  # L-BFGS asks for it first, and need not have it computed again
+            first = [objective(begin.ravel())]  # what L-BFGS asks for first
             small = REDUCTION * float(np.abs(first[0][1].reshape(shape)[:-1]).max(initial=0.0))
             tolerance = min(tolerance, max(small, LEAST_TOLERANCE * tolerance))
             found = minimize(
@@ -454,9 +454,7 @@ def match_reports(x: Array, evidence: Evidence) -> Regression:
     likelihood = _checked(evidence)
     labels = likelihood.shape[1]
     begin = np.full(labels, 1 / labels)  # as in start_of
-    return Regression(labels).fit(
-        evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin
-    )
+    return Regression(labels).fit(evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin)
 
 
 def likelihoods_and_shares(evidence: Evidence) -> tuple[Array, Array]:
