@@ -320,6 +320,8 @@ class Regression:
         """Return whether the probabilities of all rows, in parts of features, are the same, to ``CONSTANT``."""
         low, high = np.full(self.labels, np.inf), np.full(self.labels, -np.inf)
         for features in parts:
+            if not len(features):
+                continue
             said = softmax(self.scores(features, self.weights))
             low, high = np.minimum(low, said.min(axis=0)), np.maximum(high, said.max(axis=0))
             if (high - low >= CONSTANT).any():
