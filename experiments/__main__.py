@@ -86,8 +86,7 @@ def _of_use(experiment: Experiment, options: argparse.Namespace) -> argparse.Nam
     """Return the options without those that the script refuses, and say so: other scripts may have a use for them."""
     mine = argparse.Namespace(**vars(options))
     for name in ("seeds", "workers", "address"):
-        asked = dict.fromkeys(("seeds", "workers", "address")) | {name: getattr(options, name)}
-        if refused := experiment.refused(**asked):
+        if refused := experiment.refused(**{name: getattr(options, name)}):
             print(f"experiments: {refused.partition(';')[0]}: run without it", file=sys.stderr)
             setattr(mine, name, None)
     return mine

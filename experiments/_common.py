@@ -116,7 +116,9 @@ class Experiment:
     in_one: str = ""
     """Why it is computed in one process, such as "it takes seconds"; then --workers and --address are refused."""
 
-    def refused(self, seeds: int | None, workers: int | None, address: str | None) -> str:
+    def refused(
+        self, *, seeds: int | None = None, workers: int | None = None, address: str | None = None
+    ) -> str:
         """Say which of these options the script has no use for; "" where it has for all that are given."""
         for name, given in (("workers", workers), ("address", address)):
             if given is not None and self.in_one:
@@ -167,7 +169,7 @@ def _options(parser: ArgumentParser, experiment: Experiment, given: argparse.Nam
         value = getattr(given, name)
         if value is not None and value < 1:
             parser.error(f"--{name} {value}: needs at least 1")
-    if refused := experiment.refused(given.seeds, given.workers, given.address):
+    if refused := experiment.refused(seeds=given.seeds, workers=given.workers, address=given.address):
         parser.error(refused)
     try:
         processors = (

@@ -117,7 +117,7 @@ def test_known_losses_lie_between_their_bounds(told):
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_seeds_are_refused_where_nothing_is_drawn_anew(script):
-    assert "has no number of seeds to choose" in script.EXPERIMENT.refused(3, None)
+    assert "has no number of seeds to choose" in script.EXPERIMENT.refused(seeds=3)
 
 
 def test_stand_ins_are_never_what_fails_to_reproduce():
