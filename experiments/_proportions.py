@@ -43,8 +43,10 @@ STAND_INS = {"clicks": "click logs of Open Bandit", "census-income": "Census-Inc
 """For the click data of KDD Cup 2012, Track 2, which cannot be had."""
 
 FOLDS, LEAST = 5, 1e-6
-PENALTIES = (1.0, 100.0)
-"""Of half the squared weights, of which the better one is taken for each setting."""
+PENALTIES = (10.0, 100.0, 1e3, 1e4, 1e5)
+"""Of half the squared weights, of which the best one is taken for each setting and each utility."""
+UTILITIES = {"auc": max, "log_loss": min}
+"""Which way each utility is better."""
 KEYS = ("data", "users", "mechanism", "parameter", "crowd")
 
 
@@ -118,7 +120,12 @@ def _utility(release: Release, of: Examples, seed: int) -> dict[str, Any]:
         else:
             predicted = losses.match(of.x, bags, release.lie, penalty=penalty).predicted(of.x_test)
         found = metrics.measure(of.y_test, predicted)
-        made |= {f"auc_{penalty:g}": found["auc"], f"log_loss_{penalty:g}": found["log_loss"]}
+        assert predicted.probabilities is not None
+        constant = bool((np.ptp(predicted.probabilities, axis=0) < losses.CONSTANT).all())
+        made |= {
+            f"auc_{penalty:g}": found["auc"], f"log_loss_{penalty:g}": found["log_loss"],
+            f"constant_{penalty:g}": constant,
+        }  # fmt: skip
     return made
 
 
@@ -186,16 +193,20 @@ def _advantage(release: Release, of: Examples, seed: int) -> dict[str, Any]:
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each setting: means over seeds, and standard errors of utilities and of the advantage.
 
-    Utilities are those with the penalty of the highest mean AUC, as the paper takes the best of its learning rates.
-    The error of an advantage that is measured is that of its users.
+    Each utility is that with the penalty of its best mean, as the paper takes the learning rate of the highest mean
+    AUC; ``edge`` names those whose penalty is the first or the last one, ``constant`` counts the trials whose model of
+    the AUC says the same of every row.  The error of an advantage that is measured is that of its users.  Of what
+    ``bounds`` and ``agrees`` ask there are counts over the trials.
     """
     found = []
     for key in dict.fromkeys(tuple(row[name] for name in KEYS) for row in rows):
         mine = [row for row in rows if tuple(row[name] for name in KEYS) == key]
         made: dict[str, Any] = dict(zip(KEYS, key, strict=True)) | {"trials": len(mine)}
-        best = max(PENALTIES, key=lambda each: statistics.fmean(row[f"auc_{each:g}"] for row in mine))
-        made["penalty"] = best
-        columns = {"auc": f"auc_{best:g}", "log_loss": f"log_loss_{best:g}", "advantage": "advantage"}
+        best = {name: _best(mine, name) for name in UTILITIES}
+        made |= {"penalty": best["auc"], "penalty_log_loss": best["log_loss"]}
+        made["edge"] = " ".join(name for name in UTILITIES if best[name] in (PENALTIES[0], PENALTIES[-1]))
+        made["constant"] = sum(row[f"constant_{best['auc']:g}"] for row in mine)
+        columns = {name: f"{name}_{each:g}" for name, each in best.items()} | {"advantage": "advantage"}
         for name, column in columns.items():
             values = [row[column] for row in mine]
             made[name] = statistics.fmean(values)
@@ -206,8 +217,29 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             made["advantage_se"] = math.hypot(*(row["by_posterior_se"] for row in mine)) / len(mine)
         for name in ("guessed", "upper_bound", "ratio", "certain", "log_odds"):
             made[name] = statistics.fmean(row[name] for row in mine)
-        found.append(made)
+        found.append(made | _checked(mine))
     return found
+
+
+def _best(rows: Sequence[Mapping[str, Any]], name: str) -> float:
+    """Return the penalty with the best mean of a utility over seeds."""
+    return UTILITIES[name](
+        PENALTIES, key=lambda each: statistics.fmean(row[f"{name}_{each:g}"] for row in rows)
+    )
+
+
+def _checked(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many bounds attacks exceed, and in how many trials the interval of guesses has the advantage."""
+    return {
+        "violations": sum(row["violations"] for row in rows),
+        "claims_exceeded": sum(row["claims_exceeded"] for row in rows),
+        "above": sum(
+            row["advantage"] > row["upper_bound"] + 4 * row["by_posterior_se"] + 1e-12 for row in rows
+        ),
+        "guesses_agree": sum(
+            row["guessed_lower"] - 1e-12 <= row["advantage"] <= row["guessed_upper"] + 1e-12 for row in rows
+        ),
+    }
 
 
 def cases(releases: Sequence[Release], data: str, users: int, tests: int, seeds: int) -> list[Case]:

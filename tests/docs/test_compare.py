@@ -23,7 +23,7 @@ def test_the_command_of_the_page_works_as_written(
     cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this process: that others make the same rows is tested elsewhere."""
-    monkeypatch.setattr(calibrations, "_hands", Calibrating().workers)
+    monkeypatch.setattr(calibrations, "_workers", Calibrating().workers)
     monkeypatch.setattr(sweeping, "_workers", Here().workers)
     (command,) = blocks(PAGE, "bash")
     done = cli(*shlex.split(command)[1:])

@@ -73,7 +73,7 @@ def test_bounds_and_gaps(told):
                 float(row["advantage"]) <= float(row["upper_bound"]) + 6 * float(row["advantage_se"]) + 1e-12
             )
     rows = [
-        {key: value if key in ("data", "mechanism") else float(value) for key, value in row.items()}
+        {key: value if key in ("data", "mechanism", "edge") else float(value) for key, value in row.items()}
         for row in read_csv(told["out"] / "unified_figure2.csv")
     ]
     gaps = unified_figure2.gaps(rows)
@@ -109,6 +109,7 @@ def row(
     return {
         "data": "census-income", "mechanism": mechanism, "parameter": parameter, "crowd": 4, "certain": 0.1,
         "ratio": 1.0, "advantage": advantage, "auc": auc, "auc_se": 0.01, "log_odds": log_odds,
+        "trials": 10, "constant": 0, "edge": "",
     }  # fmt: skip
 
 
@@ -160,3 +161,41 @@ def test_a_gap_that_does_not_shrink_on_stand_in_data_is_not_comparable():
     assert unified_figure2._shrinks(rows).verdict == "not comparable"
     rows[2]["auc"] = 0.79
     assert unified_figure2._shrinks(rows).verdict == "reproduced in shape"
+
+
+def trial(
+    seed: int, auc: tuple[float, ...], log_loss: tuple[float, ...], constant: int = -1
+) -> dict[str, Any]:
+    """A trial; ``constant``: the place of the penalty whose model is constant."""
+    made = dict(zip(_proportions.KEYS, ("d", 10, "RR", 1.0, 1), strict=True)) | {"seed": seed, "exact": True}
+    for each, (penalty, area, loss) in enumerate(zip(_proportions.PENALTIES, auc, log_loss, strict=True)):
+        made |= {f"auc_{penalty:g}": area, f"log_loss_{penalty:g}": loss}
+        made[f"constant_{penalty:g}"] = each == constant
+    return made | {
+        "advantage": 0.1, "upper_bound": 0.2, "by_posterior_se": 0.01, "violations": 0, "claims_exceeded": 1,
+        "guessed": 0.1, "guessed_lower": 0.05, "guessed_upper": 0.15, "ratio": 1.0, "certain": 0.0, "log_odds": 1.0,
+    }  # fmt: skip
+
+
+def test_each_utility_has_the_penalty_of_its_best_mean_and_ends_and_constants_are_told():
+    runs = [
+        trial(0, (0.6, 0.7, 0.8, 0.7, 0.6), (0.5, 0.4, 0.3, 0.2, 0.1), constant=2),
+        trial(1, (0.9, 0.7, 0.8, 0.7, 0.6), (0.5, 0.4, 0.3, 0.2, 0.1)) | {"advantage": 0.3},
+    ]
+    (row,) = _proportions.summary(runs)
+    assert (row["penalty"], row["auc"], row["constant"]) == (1e3, pytest.approx(0.8), 1)
+    assert (row["penalty_log_loss"], row["log_loss"], row["edge"]) == (1e5, pytest.approx(0.1), "log_loss")
+    assert (row["violations"], row["claims_exceeded"], row["above"], row["guesses_agree"]) == (0, 2, 1, 1)
+    assert unified_figure1.fits([row], "d", "auc") == (
+        "1 of 2 models of the best AUC are constant; the best penalty for AUC is an end of those tried at no point"
+    )
+    assert "an end of those tried at RR 1" in unified_figure1.fits([row], "d", "log_loss")
+    assert unified_figure1.bounds([row], "there").verdict == "not reproduced"
+    assert unified_figure1.agrees([row], "there").where == "this project: formulas beside there"
+
+
+def test_randomized_response_of_a_small_epsilon_is_learnt_from():
+    """Its fits ended at their start, constant, where a debiased share was below 0."""
+    of = _proportions.examples("census-income", 2048, 3000)
+    tried = [_proportions._utility(_proportions.response(0.25), of, seed) for seed in range(3)]
+    assert not any(each[f"constant_{penalty:g}"] for each in tried for penalty in (10.0, 100.0))

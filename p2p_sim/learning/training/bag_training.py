@@ -131,6 +131,7 @@ def compare(
         private = evaluation.accuracy(y_test, predicted)
         metrics = metrics | {"accuracy_private": measure(y_test, predicted)}
         notes += [] if matching.converged else [f"{MODEL}: did not converge"]
+        notes += [f"{MODEL}: constant, for the proportions tell nothing of features"] if matching.flat else []
     else:
         notes.append("no proportion was released: a constant classifier, the majority of the true labels")
     return replace(

@@ -238,22 +238,35 @@ PENALTY = 1.0
 TOLERANCE = 1e-4
 """Stops when no entry of the gradient, divided by the number of rows, is larger; as in scikit-learn."""
 
+REDUCTION = 1e-2
+"""Stops not before the gradient is so many times the largest entry by a feature's weight that it had at the start.
+
+The less a release says, the smaller the gradient everywhere: at a small epsilon it is below ``TOLERANCE`` at the start.
+"""
+
+LEAST_TOLERANCE = 1e-6
+"""The part of the tolerance that is kept where the gradient is rounding alone: labels that features say nothing of."""
+
+CONSTANT = 1e-4
+"""A model whose probabilities vary by less from row to row is called constant."""
+
 
 class Regression:
     """A logistic regression of ``labels`` classes: one column of weights for two classes, otherwise one a class.
 
-    Minimizes, by L-BFGS, a loss plus half the squared weights without the intercept.
+    Minimizes, by L-BFGS, a loss plus half the squared weights without the intercept.  Fitted: ``weights``;
+    ``converged``; ``flat``, whether all rows that the loss is of have the same probabilities, to ``CONSTANT``.
     """
 
     def __init__(self, labels: int = 2, penalty: float = PENALTY, max_iterations: int = 500):
         self.labels, self.penalty, self.max_iterations = labels, penalty, max_iterations
         self.weights: Array
-        self.converged = True
+        self.converged, self.flat = True, False
 
     def fit(
         self, x: Array, loss: Loss, start: Array, rows: Array | None = None, weight: float = 1.0
     ) -> Regression:
-        """Fit to features (n, d), starting from the constant model with probabilities ``start`` (k,).
+        """Fit to features (n, d), starting from the constant model with probabilities ``start`` (k,); see ``descend``.
 
         ``rows``: a mask (n,) of the rows that ``loss`` takes scores of; all rows are used to standardize.  ``weight``:
         the mean weight of a label in ``loss``; the tolerance is as much smaller as the loss is.
@@ -272,8 +285,8 @@ class Regression:
         """Minimize the sum of the losses of parts of the rows, from the weights ``begin`` on.
 
         ``parts``: is called for every evaluation, with the weights there, and returns ``features`` of rows with the
-        loss of their scores, a part after the other.  ``tolerance``: stops when no entry of the gradient is larger;
-        ``options``: of L-BFGS.
+        loss of their scores, a part after the other.  ``tolerance``: stops when no entry of the gradient is larger,
+        and ``REDUCTION`` holds; ``options``: of L-BFGS.
         """
         from scipy.optimize import minimize
 
@@ -292,12 +305,28 @@ class Regression:
             return value + self.penalty / 2 * float((free**2).sum()), gradient.ravel()
 
         with one_thread():
+            first = [objective(begin.ravel())]  # what L-BFGS asks for first
+            small = REDUCTION * float(np.abs(first[0][1].reshape(shape)[:-1]).max(initial=0.0))
+            tolerance = min(tolerance, max(small, LEAST_TOLERANCE * tolerance))
             found = minimize(
-                objective, begin.ravel(), jac=True, method="L-BFGS-B",
+                lambda flat: first.pop() if first else objective(flat), begin.ravel(), jac=True, method="L-BFGS-B",
                 options={"maxiter": self.max_iterations, "gtol": tolerance} | options,
             )  # fmt: skip
-        self.weights, self.converged = found.x.reshape(shape), bool(found.success)
+            self.weights, self.converged = found.x.reshape(shape), bool(found.success)
+            self.flat = self._flat(features for features, _ in parts(self.weights))
         return self
+
+    def _flat(self, parts: Iterable[Array]) -> bool:
+        """Return whether the probabilities of all rows, in parts of features, are the same, to ``CONSTANT``."""
+        low, high = np.full(self.labels, np.inf), np.full(self.labels, -np.inf)
+        for features in parts:
+            if not len(features):
+                continue
+            said = softmax(self.scores(features, self.weights))
+            low, high = np.minimum(low, said.min(axis=0)), np.maximum(high, said.max(axis=0))
+            if (high - low >= CONSTANT).any():
+                return False
+        return True
 
     def constant(self, x: Array, probabilities: Array) -> Regression:
         """Become the constant model with ``probabilities`` (k,), of features such as x (n, d)."""
@@ -348,6 +377,19 @@ def starting_shares(released: Released, law: Array, weights: Array | None = None
     return likeliest_shares(law, found)
 
 
+def start_of(released: Released, law: Array, weights: Array | None = None) -> Array:
+    """Return the probabilities (k,) of the constant model that a fit to released labels starts from.
+
+    Equal ones where labels are noisy: the likelihood's slope is proportional to p (1 - p), so that it is flat near the
+    shares of rare labels; and where a debiased share is below 0, as by chance, it falls from there towards the constant
+    model without that label.  From equal ones the first step is that of least squares on debiased labels.  Without
+    noise ``starting_shares``.
+    """
+    if np.array_equal(law, np.eye(len(law))):
+        return starting_shares(released, law, weights)
+    return np.full(len(law), 1 / len(law))
+
+
 def likeliest_shares(likelihood: Array, weights: Array) -> Array:
     """Return label shares (k,), none below about 0.01, that make reports likely: 100 steps of EM from equal shares.
 
@@ -395,7 +437,7 @@ def match(
     if weights is not None:
         inside = replace(inside, counts=released.counts * weights[:, None])  # type: ignore[type-var]
         weight = float(inside.counts.sum() / released.counts.sum())
-    begin = starting_shares(released, law, weights)
+    begin = start_of(released, law, weights)
     return Regression(labels, penalty).fit(
         x, lambda scores: forward(scores, inside, law), begin, rows, weight
     )
@@ -411,9 +453,10 @@ def match_reports(x: Array, evidence: Evidence) -> Regression:
 
     x (n, d): features of all users.  Raises InputError if there is no report, and if none says anything.
     """
-    likelihood, begin = likelihoods_and_shares(evidence)
-    model = Regression(likelihood.shape[1])
-    return model.fit(evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin)
+    likelihood = _checked(evidence)
+    labels = likelihood.shape[1]
+    begin = np.full(labels, 1 / labels)  # as in start_of
+    return Regression(labels).fit(evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin)
 
 
 def likelihoods_and_shares(evidence: Evidence) -> tuple[Array, Array]:
@@ -421,9 +464,14 @@ def likelihoods_and_shares(evidence: Evidence) -> tuple[Array, Array]:
 
     No share is below about 0.01.  Raises InputError if there is no report, and if none says anything.
     """
+    likelihood = _checked(evidence)
+    return likelihood, likeliest_shares(likelihood, np.full(len(likelihood), 1 / len(likelihood)))
+
+
+def _checked(evidence: Evidence) -> Array:
+    """Return likelihoods (m, k), of which the largest of each report is 1; raises InputError as ``match_reports``."""
     if not len(evidence.users):
         raise InputError("no label was released, so there is nothing to learn from")
     if evidence.says_nothing:
         raise InputError("no report says anything about the true label, so there is nothing to learn from")
-    likelihood = _scaled(evidence.likelihood)
-    return likelihood, likeliest_shares(likelihood, np.full(len(likelihood), 1 / len(likelihood)))
+    return _scaled(evidence.likelihood)

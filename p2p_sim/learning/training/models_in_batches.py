@@ -26,6 +26,7 @@ from p2p_sim.learning.training.losses import (
     Regression,
     forward,
     softmax,
+    start_of,
     starting_shares,
     through_softmax,
 )
@@ -251,7 +252,7 @@ def corrected(
     ``everybody``: moments of the features of all users, by which they are standardized; ``first_pass``: over labels.
     """
     counts = first_pass.counts[None].astype(np.float64)
-    begin = starting_shares(Bags(np.zeros(1, np.int64), counts), law)
+    begin = start_of(Bags(np.zeros(1, np.int64), counts), law)
     model = Regression(len(law)).scaled(everybody.mean, everybody.scale, begin)
 
     def parts(_: Array) -> Iterator[tuple[Array, Loss]]:
@@ -284,7 +285,8 @@ class BagsInBatches:
 
     def match(self, law: Array, weights: Array | None = None) -> Regression:
         """Return the model fitted to the labels; ``weights`` (b,): of those of each cluster."""
-        model = self.constant(law, weights)
+        begin = start_of(Bags(np.zeros(1, np.int64), self.counts), law, weights)
+        model = Regression(len(law)).scaled(self.moments.mean, self.moments.scale, begin)
         counts = self.counts if weights is None else self.counts * weights[:, None]
         mean_weight = float(counts.sum() / self.counts.sum())
         whole = int(self._sizes.max()) <= _batch(self.examples)

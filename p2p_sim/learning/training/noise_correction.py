@@ -104,7 +104,7 @@ class Fitted:
 
     def notes(self, noise: LabelNoise) -> list[str]:
         """Return what the model assumes, whether that is in doubt, and whether it is of use, in words."""
-        notes = [] if self.model.converged else ["the corrected model did not converge"]
+        notes = doubts(self.model)
         if noise.whose != "cluster":
             return notes
         notes.append(ASSUMED)
@@ -116,7 +116,18 @@ class Fitted:
 
 
 ASSUMED = "matching by cluster assumes that, given the features, labels do not depend on the cluster"
+TOO_LITTLE = (
+    "what was released does not tell how labels go with features, so the corrected model is constant: more epsilon or "
+    "more users may help"
+)
 FLAT = "the features do not tell how the clusters' labels differ, so the corrected model is constant"
+
+
+def doubts(model: Regression) -> list[str]:
+    """Return that a corrected model did not converge, and that it is constant, if so, in words."""
+    notes = [] if model.converged else ["the corrected model did not converge"]
+    return notes + ([TOO_LITTLE] if model.flat else [])
+
 
 ROUNDS = 4
 """How often the correlation and the model are estimated in turn; they settle in two or three."""
@@ -395,5 +406,4 @@ def _by_reports(columns: dict[str, Array], people: Population, noise: LabelNoise
         return _Corrected(None, [NOTHING_SAID])
     assert people.x is not None
     model = match_reports(people.x, evidence)
-    notes = [] if model.converged else ["the corrected model did not converge"]
-    return _Corrected(model, [*notes, evidence.note])
+    return _Corrected(model, [*doubts(model), evidence.note])
