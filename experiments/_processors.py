@@ -53,7 +53,7 @@ class Processors:
         return cls(workers or cores(), where_made(workers, address))
 
     def computed(self, cases: Sequence[Compute]) -> Iterator[tuple[int, Answer]]:
-        """Yield what came of each case, with its number, as it ends.
+        """Yield what came of each case, with its number, as it ends; a single one is computed in this process.
 
         Raises InputError for a case that cannot be sent to another process, and RunLostError where no worker begins.
         """

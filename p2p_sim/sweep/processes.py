@@ -162,8 +162,8 @@ class Processes:
             )
         if not process.ready:
             raise RunLostError(
-                f"a worker of this sweep {how} before it began: see above what it said.  The runs that were made are "
-                "kept: give the same command again"
+                f"a worker {how} before it began: see above what it said.  What was done is kept: give the same "
+                "command again"
             )
         return self._done(process), None, f"the process that made it {how}"
 
