@@ -1,7 +1,7 @@
 """The DP-SGD that other mechanisms are held to: for each data set and epsilon in the best settings of a public grid.
 
-The choice goes by rows of the training part alone, some of which are held out; ``_dp_sgd_grid`` makes it.  What it costs
-is not in epsilon, which favours DP-SGD.  ``dp_sgd_grid.csv`` has the accuracy of every setting there.
+The choice goes by rows of the training part alone, some of which are held out; ``_dp_sgd_grid`` makes it.  What it
+costs is not in epsilon, which favours DP-SGD.  ``dp_sgd_grid.csv`` has the accuracy of every setting there.
 """
 
 from __future__ import annotations

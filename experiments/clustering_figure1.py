@@ -250,18 +250,13 @@ def _above(name: str, rows: Sequence[Row], account: str, rivals: Sequence[str], 
         for epsilon, row in ours.items()
     )
     images = here[0]["examples"]
-    copies = (
-        ""
-        if images == EXACT
-        else "; ClusterRR and rivals have the same copies, which are not shown to decide it"
-    )
     return Claim(
         f"{OWN}: {WHERE}" if account == CORRECTED else WHERE,
         f"ClusterRR above {whom} over a wide range of epsilon, {name}, account: {account}",
         f"by two standard errors above at {won}, and below at {lost}, of {len(ours)} values of epsilon: {told}",
-        judged(won, lost, len(ours)),
+        _of_copy(judged(won, lost, len(ours)), images),
         f"{OF_ACCOUNT[account]}.  {why}.  Reproduced: above at half of the values or more; in shape: at two or more, "
-        f"and below at no more than that.  Images: {images}{copies}",
+        f"and below at no more than that.  Images: {images}{_copies(images)}",
     )  # fmt: skip
 
 
@@ -274,6 +269,17 @@ def judged(won: int, lost: int, of: int) -> Verdict:
     if won > 1 and 2 * won >= of:
         return "reproduced"
     return "reproduced in shape" if won > 1 and won >= lost else "not reproduced"
+
+
+def _of_copy(verdict: Verdict, images: str) -> Verdict:
+    """Return the verdict on images that may be a lossy copy: it shows a shape at most."""
+    return "reproduced in shape" if verdict == "reproduced" and images != EXACT else verdict
+
+
+def _copies(images: str) -> str:
+    """Say why lossy copies decide."""
+    same = "; all mechanisms have the same copies, and nothing shows that these decide it; so a shape at most"
+    return "" if images == EXACT else same
 
 
 def _clearly(one: Row, other: Row) -> bool:
@@ -292,9 +298,9 @@ def _few(name: str, counted: Sequence[Row]) -> Claim:
     return Claim(
         f"{WHERE}, last panel", f"ClusterRR loses sharply where clusters are very few, {name}, epsilon = {AT:g}",
         f"{told}; from best to fewest {lost:.3f} is lost",
-        "reproduced" if sharp else "not reproduced",
+        _of_copy("reproduced" if sharp else "not reproduced", here[0]["examples"]),
         "clusters of very different labels say little of any one; sharp means a quarter of the accuracy; images: "
-        f"{here[0]['examples']}",
+        f"{here[0]['examples']}{_copies(here[0]['examples'])}",
     )  # fmt: skip
 
 
