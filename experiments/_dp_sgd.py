@@ -87,7 +87,46 @@ PIXELS = "fashion-mnist, pixels"
 ROWS = {"mnist": 60_000, "fashion-mnist": 60_000, "cifar10": 50_000, PIXELS: 10_000}
 """Of which epsilon in the table is; the choice has a sixth less of components."""
 
-CHOSEN: Mapping[str, Mapping[str, Mapping[float, Settings]]] = {}
+CHOSEN: Mapping[str, Mapping[str, Mapping[float, Settings]]] = {
+    "mnist": {
+        "in passes": {
+            0.1: InPasses(50, 2), 0.25: InPasses(100, 4), 0.5: InPasses(100, 8), 1.0: InPasses(100, 20),
+            2.0: InPasses(100, 20), 4.0: InPasses(100, 80),
+        },
+        "poisson": {
+            0.1: Poisson(0.05, 100, 8.0), 0.25: Poisson(0.05, 300, 8.0), 0.5: Poisson(0.05, 300, 16.0),
+            1.0: Poisson(0.05, 300, 32.0), 2.0: Poisson(0.02, 1000, 32.0), 4.0: Poisson(0.02, 1000, 64.0),
+        },
+    },
+    "fashion-mnist": {
+        "in passes": {
+            0.1: InPasses(50, 2), 0.25: InPasses(100, 4), 0.5: InPasses(100, 20), 1.0: InPasses(100, 20),
+            2.0: InPasses(100, 40), 4.0: InPasses(100, 80),
+        },
+        "poisson": {
+            0.1: Poisson(0.05, 100, 16.0), 0.25: Poisson(0.05, 300, 16.0), 0.5: Poisson(0.05, 300, 32.0),
+            1.0: Poisson(0.05, 300, 32.0), 2.0: Poisson(0.02, 1000, 32.0), 4.0: Poisson(0.02, 1000, 32.0),
+        },
+    },
+    "cifar10": {
+        "in passes": {
+            0.1: InPasses(50, 2), 0.25: InPasses(50, 2), 0.5: InPasses(100, 8), 1.0: InPasses(100, 8),
+            2.0: InPasses(100, 8), 4.0: InPasses(100, 20),
+        },
+        "poisson": {
+            0.1: Poisson(0.05, 100, 4.0), 0.25: Poisson(0.05, 100, 8.0), 0.5: Poisson(0.05, 300, 8.0),
+            1.0: Poisson(0.05, 300, 16.0), 2.0: Poisson(0.02, 1000, 16.0), 4.0: Poisson(0.05, 300, 32.0),
+        },
+    },
+    PIXELS: {
+        "in passes": {
+            0.3: InPasses(50, 2),
+        },
+        "poisson": {
+            0.3: Poisson(0.05, 100, 8.0),
+        },
+    },
+}  # fmt: skip
 """By data set, grid and epsilon; ``python -m experiments._dp_sgd_grid`` finds it, and a test holds it to its rows."""
 
 

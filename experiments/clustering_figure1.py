@@ -1,8 +1,8 @@
 """Accuracy over epsilon of ClusterRR, UniformRR and DP-SGD, and of ClusterRR over the number of clusters.
 
-*What*: Figure 1 of Clustering 2022.  Test accuracy on MNIST, Fashion-MNIST and CIFAR-10 (JPEG copies, a lossy
-stand-in) over that of the same model on true labels; five trials, 100 k-means clusters with ten starts (more clusters:
-three).
+*What*: Figure 1 of Clustering 2022.  Test accuracy on MNIST, Fashion-MNIST and CIFAR-10 (JPEG copies, which are
+lossy) over that of the same model on true labels; five trials, 100 k-means clusters with ten starts (more clusters:
+three).  What lossy copies show is a shape at most; what they contradict counts, as all mechanisms have the same ones.
 
 *How*: epsilon is what a mechanism costs in all.  Of ClusterRR that is 3 times the epsilon of Corollary 2 by Theorem 1
 as corrected, 2 times by the theorem as printed, and once if a plot is over the corollary's own epsilon; the figure has
@@ -217,7 +217,7 @@ OF_BOTH_RESPONSES = (
 OF_DESCENT = (
     "DP-SGD has the settings of a grid that are best at each epsilon on held-out training rows, which epsilon does not "
     "pay for, and by iteration an epsilon of the first half of its rows alone: both favour it; that it hides a row, "
-    "features included, hurts it.  The paper does not say its settings"
+    "features included, hurts it.  The paper does not say its settings; in shorter ones it hardly gains by epsilon"
 )
 
 
@@ -228,9 +228,9 @@ def _of_data(name: str, rows: Sequence[Row]) -> Iterator[Claim]:
         yield _above(name, rows, account, DESCENT[:1], "DP-SGD", OF_DESCENT)
     yield _above(name, rows, CORRECTED, RESPONSE, "UniformRR", OF_BOTH_RESPONSES)
     yield _above(
-        name, rows, CORRECTED, DESCENT, "DP-SGD", f"the better of two accounts of DP-SGD; {OF_DESCENT}"
+        name, rows, CORRECTED, DESCENT, "DP-SGD", f"The better of two accounts of DP-SGD.  {OF_DESCENT}"
     )
-    every = f"the best of all rivals.  {OF_BOTH_RESPONSES}.  {OF_DESCENT}"
+    every = f"The best of all rivals.  {OF_BOTH_RESPONSES}.  {OF_DESCENT}"
     yield _above(name, rows, CORRECTED, (*RESPONSE, *DESCENT), "all its rivals", every)
 
 
