@@ -120,10 +120,10 @@ CHOSEN: Mapping[str, Mapping[str, Mapping[float, Settings]]] = {
     },
     PIXELS: {
         "in passes": {
-            0.3: InPasses(50, 2),
+            0.3: InPasses(50, 2), 0.5: InPasses(50, 2), 1.0: InPasses(100, 8),
         },
         "poisson": {
-            0.3: Poisson(0.05, 100, 8.0),
+            0.3: Poisson(0.05, 100, 8.0), 0.5: Poisson(0.05, 100, 16.0), 1.0: Poisson(0.05, 300, 8.0),
         },
     },
 }  # fmt: skip
