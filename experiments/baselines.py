@@ -133,7 +133,7 @@ def by_iteration(data: str, rows: int, epsilon: float, trials: int) -> tuple[lis
 
 
 def _best(grid: str, data: str, rows: int, epsilon: float) -> tuple[DPSGDClassifier, float]:
-    """Return DP-SGD in the settings that are best on training rows of Fashion-MNIST, and delta."""
+    """Return DP-SGD in the settings that are best on training rows of MNIST that are not in the table, and delta."""
     count = len(_examples(data, rows)[0])
     setting = dp_sgd.chosen(dp_sgd.PIXELS, grid, epsilon, count)
     return setting.model(epsilon, count, BOUNDS[data]), 1 / count

@@ -147,7 +147,8 @@ def _trial(size: Size, settings: Mapping[str, Any], seed: int) -> Row:
         settings[part] for part in ("data", "mechanism", "epsilon", "clusters")
     )
     found = learning.images(name, size.rows, size.components)
-    spent, delta, bounded, about = epsilon, 0.0, True, {}
+    spent, delta, bounded = epsilon, 0.0, True
+    about: Row = {}
     if mechanism == TRUE:
         right = learning.trained(found, _certain(found))
     elif mechanism == CLUSTER:

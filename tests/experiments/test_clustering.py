@@ -222,7 +222,7 @@ def test_the_settings_of_dp_sgd_are_what_held_out_rows_choose() -> None:
 
 
 def test_rows_of_the_grid_are_found_again() -> None:
-    if absent := _needs.missing(["fashion-mnist", "dp_accounting"]):
+    if absent := _needs.missing(["mnist", "dp_accounting"]):
         pytest.skip(absent)
     kept = read_csv(Path(clustering_figure1.__file__).parent / "dp_sgd_grid.csv")
     few = [one for one in kept if (one["data"], float(one["epsilon"])) == (dp_sgd.PIXELS, 0.3)]
