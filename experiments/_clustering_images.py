@@ -8,21 +8,18 @@ default penalty C = 1.  L-BFGS minimizes it in place of SAGA, for SAGA takes no 
 from __future__ import annotations
 
 import functools
-import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import p2p_sim
+from experiments import _dp_sgd as dp_sgd
 from experiments._rows import content
-from experiments.baselines import BATCHES, SHARE, THROUGH
 from p2p_sim import Population
 from p2p_sim.learning.data import datasets
-from p2p_sim.learning.training import dp_sgd_accounting as accounting
-from p2p_sim.learning.training.dp_sgd import LIPSCHITZ, PASSES, DPSGDClassifier
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.learning.training.weighted_regression import WeightedLossRegression
 from p2p_sim.privacy.mechanisms.cluster_response import evidence
@@ -36,9 +33,6 @@ STEPS = 100
 
 BOUND = 4.0
 """Rows are shortened to this length before DP-SGD, of a median of 6.7 (MNIST) and 7.8 (Fashion-MNIST)."""
-
-POISSON: dict[str, Any] = {"clip": 1.0, "rate": 0.05, "steps": 100, "learning_rate": 8.0}
-"""Chosen on the test part of Fashion-MNIST among five settings, at epsilon = 0.1; MNIST was looked at as well."""
 
 
 @dataclass(frozen=True)
@@ -133,30 +127,11 @@ def response(
     return trained(found, weights if bounded else plain, penalty), bounded
 
 
-def poisson(found: Images, epsilon: float, seed: int) -> float:
-    """Train by DP-SGD on Poisson batches, for a replaced row at delta = 1/n by the PLD accountant."""
-    rate, steps = POISSON["rate"], POISSON["steps"]
-    noise = accounting.calibrate_poisson(epsilon, 1 / len(found.x), rate, steps, accounting.REPLACE_ONE)
-    return _descended(found, DPSGDClassifier(noise, bound=BOUND, **POISSON), seed)
+def descended(found: Images, chosen: dp_sgd.Settings, epsilon: float, seed: int) -> float:
+    """Return the test accuracy of DP-SGD, for a replaced row at delta = 1/n.
 
-
-def by_iteration(found: Images, epsilon: float, seed: int) -> float:
-    """Train by noisy gradients in a public order, accounted for by iteration, as the paper's DP-SGD is.
-
-    epsilon is of a row of the first half; of rows that come later more is shown.  The order is drawn once, as the
-    rows of CIFAR-10 come class by class.
+    The order is drawn once, as the rows of CIFAR-10 come class by class.
     """
-    users = len(found.x)
-    size = users / BATCHES
-    noise = accounting.calibrate_by_iteration(epsilon, 1 / users, BATCHES, THROUGH, SHARE)
-    model = DPSGDClassifier(
-        noise, clip=LIPSCHITZ, bound=BOUND, rate=1 / BATCHES, steps=BATCHES * THROUGH, average=0.0,
-        learning_rate=2 * size / math.ceil(size) * (1 - 1e-12), batches=PASSES,
-    )  # fmt: skip
-    order = np.random.default_rng(0).permutation(users)
-    return _descended(replace(found, x=found.x[order], y=found.y[order]), model, seed)
-
-
-def _descended(found: Images, model: DPSGDClassifier, seed: int) -> float:
-    model.set_params(seed=seed, classes=list(range(found.classes)))
-    return float(model.fit(found.x, found.y).score(found.x_test, found.y_test))
+    order = np.random.default_rng(0).permutation(len(found.x))
+    rows = (found.x[order], found.y[order], found.x_test, found.y_test, found.classes)
+    return dp_sgd.accuracy(chosen.model(epsilon, len(order), BOUND), rows, seed)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import _needs, baselines
+from experiments import _dp_sgd, _needs, baselines
 from experiments._common import main, read_csv
 from experiments._rows import content
 from p2p_sim.learning.data import sources
@@ -70,10 +70,10 @@ def test_the_expected_table() -> None:
         assert epsilon * 0.999 < model <= epsilon * (1 + 1e-4)  # printed to five digits
         assert float(row["epsilon_trainer"]) == (epsilon if "response" in row["method"] else math.inf)
         if "iteration" in row["method"]:
-            noise = accounting.calibrate_by_iteration(
-                epsilon, 1e-4, baselines.BATCHES, baselines.THROUGH, baselines.SHARE
-            )
-            worst = accounting.epsilon_by_iteration(noise, baselines.BATCHES, baselines.THROUGH, 1e-4)
+            chosen = _dp_sgd.CHOSEN[_dp_sgd.PIXELS]["in passes"][epsilon]
+            assert isinstance(chosen, _dp_sgd.InPasses)
+            noise = accounting.calibrate_by_iteration(epsilon, 1e-4, chosen.batches, chosen.passes, 0.5)
+            worst = accounting.epsilon_by_iteration(noise, chosen.batches, chosen.passes, 1e-4)
             assert row["includes"].endswith(f"a row of the last batch has {worst:.4g}")
 
 
