@@ -17,7 +17,7 @@ Ids = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Members:
-    """For each party of a block, a set of users: rows ``order[starts[c]] ..`` of her group c, in ascending row.
+    """For each party of a block, her group, a set of users: group c is ``order[starts[c] : starts[c + 1]]``, ascending.
 
     ``order`` None: group c is the rows ``starts[c] .. starts[c + 1] - 1``.
     ``labels``: what the groups are called outside, None where they have no names.
@@ -42,10 +42,12 @@ class Members:
     def complete(self) -> bool:
         """Whether these are a complete graph, over everybody or in each cluster: users share groups they belong to.
 
-        Only there is a user her own neighbour, so it is enough to look at the first.
+        Only there is a user in her own group, so the first user of all decides; parts keep what holds of the whole.
         """
-        first = self.rows_of(int(self.codes[0]))
-        return len(first) > 0 and int(first[0]) == 0
+        if not len(self.codes):
+            return False
+        low, high = self.starts[self.codes[0]], self.starts[self.codes[0] + 1]
+        return bool(low < high) and int(low if self.order is None else self.order[low]) == 0
 
     @lazy
     def components(self) -> Ids:
@@ -79,12 +81,12 @@ class Members:
     def of(self, codes: Ids) -> Members:
         """Return the same groups for the parties of some codes, without a further look at all groups."""
         part = replace(self, codes=codes)
-        vars(part)["has_empty"] = self.has_empty
+        vars(part).update(has_empty=self.has_empty, complete=self.complete)
         return part
 
     def pick(self, rows: Array) -> Members:
         """Return the same groups for the parties of some rows."""
-        return replace(self, codes=self.codes[rows])
+        return self.of(self.codes[rows])
 
     def rows_of(self, code: int) -> Array:
         """Return the rows of one group."""

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from p2p_sim.core import Population
+from p2p_sim.network import adjacency
 from tests.exact import oracle
 from tests.tiny import CLUSTERS, LABELS, people
 
@@ -236,3 +237,26 @@ def test_the_hash_of_a_column_of_objects_is_that_of_its_values():
 def test_a_column_of_dates_has_a_hash():
     days = np.arange("2024-01-01", "2024-01-13", dtype="M8[D]")
     assert people(public={"day": days}).hash != people(public={"day": days + np.timedelta64(1, "D")}).hash
+
+
+def test_the_hash_of_a_part_tells_its_graph() -> None:
+    one, other = (
+        Population.from_arrays(y=np.zeros(4, np.bool_)).with_graph(edges)
+        for edges in ([(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 3), (2, 3)])
+    )
+    rows = np.arange(1, 4)
+    assert one.part(rows).hash != other.part(rows).hash
+
+
+def test_a_part_of_a_complete_graph_is_one_of_a_complete_graph() -> None:
+    clusters = Population.from_arrays(y=np.zeros(4, np.bool_), cluster=[0, 0, 1, 1]).clusters
+    assert clusters is not None
+    for graph in (clusters, adjacency.complete(4, clusters)):
+        assert graph.complete
+        assert graph.block(2, 4).complete
+        assert graph.pick(np.array([3])).complete
+    path = Population.from_arrays(y=np.zeros(3, np.bool_)).with_graph([(0, 1), (1, 2)]).graph
+    assert path is not None
+    assert not path.complete
+    assert not path.block(1, 3).complete
+    assert not path.pick(np.array([1])).complete
