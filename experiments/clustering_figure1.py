@@ -376,7 +376,7 @@ def _line(
 
 
 EXPERIMENT = Experiment(
-    "clustering_figure1", "ClusterRR, UniformRR and DP-SGD over epsilon", WHERE, "30 minutes", run,
+    "clustering_figure1", "ClusterRR, UniformRR and DP-SGD over epsilon", WHERE, "12 minutes", run,
     needs=("mnist", "fashion-mnist", "cifar10", "dp_accounting"),
     keys=("data", "mechanism", "account", "epsilon"),
     values={"relative": "relative_error", "epsilon_corrected": 1e-3},

@@ -46,7 +46,7 @@ EXPERIMENT = Experiment(
     "release_figure3_network",
     "Label inference and test accuracy of a network, of randomized response and double response on MNIST",
     PAPER,
-    "15 minutes",
+    "5 minutes",
     run,
     needs=("torch", "mnist"),
     keys=("users", "mechanism", "lambda"),
