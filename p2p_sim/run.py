@@ -249,13 +249,13 @@ class Run(Summary):
         check_flag("force", force)
         check_flag("population", population)
         check_kept(self.parameters)
-        saved = run_directory.save(self, folder, force, population, self._draft, self._threads)
-        self._draft = None
+        sums = run_directory.save(self, folder, force, population, self._draft, self._threads)
+        self._draft, saved = None, folder.resolve()  # the caller may go to another folder
         if isinstance(self.outputs, StoredOutputs):
-            self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
+            self.outputs = self.outputs.moved(saved / OUTPUTS, sums)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))
-        return saved
+        return folder
 
 
 def load(path: str | Path) -> Run:

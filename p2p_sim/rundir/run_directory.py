@@ -71,8 +71,8 @@ _AT_ONCE = 1_000_000
 
 def save(
     run: RunRecord, path: Path, force: bool, population: bool, draft: Draft | None = None, threads: int = 1
-) -> Path:  # fmt: skip
-    """Write a run directory; see ``Run.save``.
+) -> dict[str, str]:  # fmt: skip
+    """Write a run directory, and return the SHA-256 of its files by path; see ``Run.save``.
 
     ``draft``: of this run, begun before it was computed; ``threads``: how many write its parts.
     """
@@ -82,15 +82,15 @@ def save(
         seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
     if draft is not None and draft.beside(path):
-        _finish(run, draft, path, force, population, threads)
-    else:
-        with Draft(path) as building:
-            _finish(run, building, path, force, population, threads)
-    return path
+        return _finish(run, draft, path, force, population, threads)
+    with Draft(path) as building:
+        return _finish(run, building, path, force, population, threads)
 
 
-def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population: bool, threads: int) -> None:
-    """Put what else belongs there beside the messages, and the whole in its place."""
+def _finish(
+    run: RunRecord, building: Draft, path: Path, force: bool, population: bool, threads: int
+) -> dict[str, str]:
+    """Put what else belongs there beside the messages, and the whole in its place; return the SHA-256 of files."""
     folder, written_there = building.make(), set[str]()
     try:
         write_messages(folder / MESSAGES, run)
@@ -111,10 +111,11 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
             people = population_file.stored(run.population, run.source)
             parts.append(functools.partial(population_file.write, folder, people))
         about, *_ = side_by_side(parts, threads)
-        about |= {"sha256": integrity.of(folder)}
+        about |= {"sha256": (sums := integrity.of(folder))}
         permissions.create(folder / RUN, text_of(about), private=about["seed"] is not None)
         building.whole()
         _put_in_place(folder, path, force)
+        return sums
     except BaseException:
         building.clear(but=written_there)  # the next try finds them
         raise

@@ -69,7 +69,6 @@ def test_files_do_not_show_the_blocks(tmp_path: Path, monkeypatch, site, odd) ->
         for cuts in ([3], [8, 9, 40], list(range(1, 45))):
             grown(tmp_path / str(len(cuts)), columns, cuts, site)
             assert files(tmp_path / str(len(cuts))) == found
-    assert parquet_columns.rows_of(tmp_path / "one", "user", list(columns)) == 45
 
 
 @pytest.mark.parametrize("even", [3, 8, 11, 27])
