@@ -76,8 +76,12 @@ class GrowingColumns:
         """Give each column a file of its own: they were of equal lengths so far, and are no longer."""
         ((names, together),) = self._files.items()
         self._files = {(name,): _GrowingFile(self._path(name)) for name in names}
-        for columns in together.taken_back():
-            self._to_files(columns)
+        try:
+            for columns in together.taken_back():
+                self._to_files(columns)
+        except BaseException:
+            together.abandon()
+            raise
 
     def _path(self, column: str | None) -> Path:
         """Return the file of a column, or of all."""

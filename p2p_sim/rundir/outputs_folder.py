@@ -6,7 +6,7 @@ import copy
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError, StorageError
-from p2p_sim.rundir import integrity, parquet_columns, regular_files
+from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import full_disk, integrity, parquet_columns, regular_files
 from p2p_sim.rundir.growing_columns import GrowingColumns
 from p2p_sim.rundir.trace_writer import Draft
 
@@ -34,11 +34,12 @@ class OutputsFolder:
 
     @classmethod
     def begin(cls, draft: Draft) -> OutputsFolder:
-        """Make the folder in a draft of the run directory."""
+        """Make the folder in a draft of the run directory; raises StorageError where there is no room."""
         folder, token = draft.make() / OUTPUTS, secrets.token_hex(8)
         shutil.rmtree(folder, ignore_errors=True)  # of the same run, which was cut off
-        folder.mkdir()
-        (folder / _TOKEN).write_text(token)
+        with full_disk.told("outputs", folder):
+            folder.mkdir()
+            (folder / _TOKEN).write_text(token)
         return cls(str(folder.resolve()), token)
 
     def check(self) -> None:
@@ -80,27 +81,17 @@ class RoleFiles:
 
     def add(self, columns: Mapping[str, Array]) -> None:
         """Add what a block returned; raises StorageError where there is no room."""
-        with self._room():
+        with full_disk.told("outputs", self.folder):
             self.columns.add(columns)
 
     def close(self) -> None:
         """Write what is left, and give the files their names; raises StorageError where there is no room."""
-        with self._room():
+        with full_disk.told("outputs", self.folder):
             self.columns.close()
 
     def abandon(self) -> None:
         """Remove the files."""
         self.columns.abandon()
-
-    @contextmanager
-    def _room(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StorageError(
-                f"outputs cannot be written to {self.folder!r}: {error.strerror or error}; make room, or choose "
-                "another folder with --out"
-            ) from error
 
 
 class StoredOutputs(Mapping[str, dict[str, Array]]):

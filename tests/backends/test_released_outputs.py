@@ -16,6 +16,7 @@ from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.backends import kept_outputs
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
+from p2p_sim.learning import experiment, number_labels
 from p2p_sim.rundir import growing_columns, integrity, run_directory
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from p2p_sim.rundir.trace_writer import Draft
@@ -304,6 +305,34 @@ def test_a_file_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for _ in range(3):
         run.output("user")
     assert hashed == [tmp_path / "two" / "outputs" / "user.parquet"]
+
+
+@dataclass(frozen=True)
+class Many(Protocol):
+    """The learner returns what it heard in two columns, or each twice in one."""
+
+    wide: bool
+
+    label = Message("user", "learner", "tells a label", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.label(y=me.y)
+
+    def learner(self, me: Party) -> Rounds:
+        labels = yield self.label.receive()
+        y = np.stack([labels.y, labels.y], axis=1) if self.wide else labels.y
+        return {"y": y, "value": y.astype(np.float64)}
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_labels_are_counted_as_in_memory(tmp_path: Path, wide: bool) -> None:
+    """Of a learner who returns several in a row, the cells were counted."""
+    memory = p2p_sim.run(Many(wide), PEOPLE, seed=1).outputs
+    stored = p2p_sim.run(Many(wide), PEOPLE, seed=1, out=tmp_path / "run").outputs
+    assert isinstance(stored, StoredOutputs)
+    for count in (experiment._counted, number_labels.released):
+        assert count(stored) == count(memory)
+        assert (count(stored) is None) == wide
 
 
 def test_a_copy_is_whole(tmp_path: Path) -> None:

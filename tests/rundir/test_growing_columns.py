@@ -89,6 +89,21 @@ def test_columns_that_part_ways_are_read_back(tmp_path: Path, monkeypatch, even:
     assert sorted(files(tmp_path / "outputs")) == sorted(f"user/{name}.parquet" for name in first)
 
 
+def test_columns_that_part_ways_in_vain_leave_no_file(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(growing_columns, "_ROWS", 8)
+    growing, columns = GrowingColumns(tmp_path, "user"), drawn(20)
+    growing.add(columns)
+
+    def fail(_self: object, _group: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_group", fail)
+    with pytest.raises(OSError, match="No space"):
+        growing.add(columns | {"bit": columns["bit"][:3]})
+    growing.abandon()
+    assert files(tmp_path) == {}
+
+
 def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(growing_columns, "_ROWS", 8)
     whole, left = GrowingColumns(tmp_path, "user"), GrowingColumns(tmp_path, "learner")
