@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -263,7 +264,9 @@ def load(path: str | Path) -> Run:
 
     A population of more than 1,000,000 users is read on access, and only the part that is needed.
     """
-    return Run(**run_directory.load(path_of("path", path)))
+    folder = path_of("path", path)
+    here = folder.absolute() if os.path.lexists(folder) else folder  # the caller may go to another folder
+    return Run(**run_directory.load(here))
 
 
 @showing

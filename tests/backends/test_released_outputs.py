@@ -307,32 +307,29 @@ def test_a_file_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert hashed == [tmp_path / "two" / "outputs" / "user.parquet"]
 
 
-@dataclass(frozen=True)
-class Many(Protocol):
-    """The learner returns what it heard in two columns, or each twice in one."""
-
-    wide: bool
-
-    label = Message("user", "learner", "tells a label", y=bool)
-
-    def user(self, me: Party) -> Rounds:
-        yield self.label(y=me.y)
-
-    def learner(self, me: Party) -> Rounds:
-        labels = yield self.label.receive()
-        y = np.stack([labels.y, labels.y], axis=1) if self.wide else labels.y
-        return {"y": y, "value": y.astype(np.float64)}
-
-
 @pytest.mark.parametrize("wide", [True, False])
 def test_labels_are_counted_as_in_memory(tmp_path: Path, wide: bool) -> None:
     """Of a learner who returns several in a row, the cells were counted."""
-    memory = p2p_sim.run(Many(wide), PEOPLE, seed=1).outputs
-    stored = p2p_sim.run(Many(wide), PEOPLE, seed=1, out=tmp_path / "run").outputs
-    assert isinstance(stored, StoredOutputs)
+    y = np.ones((5, 2) if wide else 5, np.uint8)
+    memory = {"learner": {"y": y, "value": y * 0.5}}
+    growing_columns.write_apart(tmp_path / "outputs", "learner", memory["learner"])
+    stored = StoredOutputs(tmp_path / "outputs", {"learner": {"y": 5, "value": 5}})
     for count in (experiment._counted, number_labels.released):
         assert count(stored) == count(memory)
         assert (count(stored) is None) == wide
+
+
+def test_a_run_finds_its_folder_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    protocol = PROTOCOLS["peer-to-peer"]
+    run = p2p_sim.run(protocol, PEOPLE, seed=1, trace="full", out="run")
+    loaded = p2p_sim.load("run")
+    monkeypatch.chdir("elsewhere")
+    kept = p2p_sim.run(protocol, PEOPLE, seed=1, trace="full")
+    for found in (run, loaded):
+        assert equal(found.messages("label"), kept.messages("label"))
+        assert equal(found.output("learner"), kept.output("learner"))
 
 
 def test_a_copy_is_whole(tmp_path: Path) -> None:
