@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -249,13 +250,13 @@ class Run(Summary):
         check_flag("force", force)
         check_flag("population", population)
         check_kept(self.parameters)
-        saved = run_directory.save(self, folder, force, population, self._draft, self._threads)
-        self._draft = None
+        sums = run_directory.save(self, folder, force, population, self._draft, self._threads)
+        self._draft, saved = None, folder.resolve()  # the caller may go to another folder
         if isinstance(self.outputs, StoredOutputs):
-            self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
+            self.outputs = self.outputs.moved(saved / OUTPUTS, sums)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))
-        return saved
+        return folder
 
 
 def load(path: str | Path) -> Run:
@@ -263,7 +264,9 @@ def load(path: str | Path) -> Run:
 
     A population of more than 1,000,000 users is read on access, and only the part that is needed.
     """
-    return Run(**run_directory.load(path_of("path", path)))
+    folder = path_of("path", path)
+    here = folder.absolute() if os.path.lexists(folder) else folder  # the caller may go to another folder
+    return Run(**run_directory.load(here))
 
 
 @showing

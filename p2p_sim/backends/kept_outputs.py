@@ -55,8 +55,8 @@ class Target(typing.Protocol):
     def open(self, role: str, site: int | None) -> Growing:
         """Return what takes the output of a role at one site; ``site`` None: there is no other."""
 
-    def outputs(self, names: Mapping[str, Sequence[str]]) -> Mapping[str, dict[str, Array]]:
-        """Return what was written, read when asked for; ``names``: of the columns of each role."""
+    def outputs(self, rows: Mapping[str, Mapping[str, int]]) -> Mapping[str, dict[str, Array]]:
+        """Return what was written, read when asked for; ``rows``: of each column, by role."""
 
 
 @dataclass
@@ -75,11 +75,6 @@ class _RoleOutput:
     lanes: Lanes = (0, 0)
     _form: dict[str, Array] | None = None
     _growing: Growing | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return list(self._form or {})
 
     def take(self, columns: Mapping[str, Array]) -> None:
         """Hash and write what a block returned; raises ProtocolError where it is not of the form of the others."""
@@ -141,7 +136,7 @@ class OutputsHere:
         for each in self._roles.values():
             each.close()
             totals.add_lanes(each.lanes)
-        return Finished(totals, self._target.outputs({role: self._roles[role].names for role in roles}))
+        return Finished(totals, self._target.outputs({role: self._roles[role].rows for role in roles}))
 
     def __enter__(self) -> OutputsHere:
         return self
@@ -225,7 +220,7 @@ def collect(
                 rows[role][name] += count
     for place, handle in zip(places, done, strict=True):
         totals.add_lanes(place.wait(handle))
-    return Finished(totals, target.outputs(names))
+    return Finished(totals, target.outputs(rows))
 
 
 def _none_of(columns: Mapping[str, Array]) -> dict[str, Array]:

@@ -70,7 +70,8 @@ def released(outputs: Mapping[str, Mapping[str, Array]]) -> dict[str, Any] | Non
     """Return how many numbers the learner has, for a run's notes; None if it returns none."""
     if isinstance(outputs, StoredOutputs):
         there = "value" in outputs.names.get("learner", ())
-        count = outputs.counted("learner", "value")[0] if there else None
+        counted = outputs.counted("learner", "value") if there else None
+        count = None if counted is None else counted[0]
     else:
         values = outputs.get("learner", {}).get("value")
         count = None if values is None or values.ndim != 1 else len(values)

@@ -1,4 +1,8 @@
-"""Columns that come block by block, in Parquet files that do not show in which blocks they came."""
+"""Columns that come block by block, in Parquet files.
+
+They do not show in which blocks their rows came.  One thing may: of more rows than a row group has, columns of equal
+lengths in all, but not in each block, can have a file each, where in other blocks they would share one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,8 @@ _ROWS = 1 << 20
 class GrowingColumns:
     """Columns in a folder: as ``name.parquet`` where they are of equal lengths, otherwise as ``name/COLUMN.parquet``.
 
-    Of more rows than a row group has, they share a file only if they were of equal lengths when the first was full.
+    Of more rows than a row group has, they share a file only if they were of equal lengths when the first was full, and
+    in each block after it.
     ``site``: of several that write some rows each, those of lower sites first, as ``name/parts/00002.parquet`` or
     ``name/parts/00002-COLUMN.parquet``.  Files have other names until ``close``.
     """
@@ -76,8 +81,12 @@ class GrowingColumns:
         """Give each column a file of its own: they were of equal lengths so far, and are no longer."""
         ((names, together),) = self._files.items()
         self._files = {(name,): _GrowingFile(self._path(name)) for name in names}
-        for columns in together.taken_back():
-            self._to_files(columns)
+        try:
+            for columns in together.taken_back():
+                self._to_files(columns)
+        except BaseException:
+            together.abandon()
+            raise
 
     def _path(self, column: str | None) -> Path:
         """Return the file of a column, or of all."""

@@ -209,18 +209,6 @@ def lie_together(folder: Path, name: str, names: Sequence[str]) -> bool:
     return found
 
 
-def rows_of(folder: Path, name: str, names: Sequence[str]) -> int:
-    """Return how many rows the longest column has of what ``GrowingColumns`` wrote."""
-    from pyarrow import parquet
-
-    rows = dict.fromkeys(names, 0)
-    for path in _files_of(folder, name, names):
-        with parquet.ParquetFile(path) as file:
-            for each in file.schema_arrow.names:
-                rows[each] += file.metadata.num_rows
-    return max(rows.values())
-
-
 def gone(folder: Path, name: str) -> InputError:
     """Return the error that says that what was written is no longer there."""
     return InputError(f"{str(folder)!r} no longer holds what {name!r} returned; {regular_files.RESTORE}")

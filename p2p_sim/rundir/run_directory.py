@@ -28,6 +28,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import (
     code_versions,
+    full_disk,
     growing_columns,
     integrity,
     manifest,
@@ -71,8 +72,8 @@ _AT_ONCE = 1_000_000
 
 def save(
     run: RunRecord, path: Path, force: bool, population: bool, draft: Draft | None = None, threads: int = 1
-) -> Path:  # fmt: skip
-    """Write a run directory; see ``Run.save``.
+) -> dict[str, str]:  # fmt: skip
+    """Write a run directory, and return the SHA-256 of its files by path; see ``Run.save``.
 
     ``draft``: of this run, begun before it was computed; ``threads``: how many write its parts.
     """
@@ -82,42 +83,58 @@ def save(
         seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
     if draft is not None and draft.beside(path):
-        _finish(run, draft, path, force, population, threads)
-    else:
-        with Draft(path) as building:
-            _finish(run, building, path, force, population, threads)
-    return path
+        return _finish(run, draft, path, force, population, threads)
+    with Draft(path) as building:
+        return _finish(run, building, path, force, population, threads)
 
 
-def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population: bool, threads: int) -> None:
-    """Put what else belongs there beside the messages, and the whole in its place."""
-    folder, written_there = building.make(), set[str]()
+def _finish(
+    run: RunRecord, building: Draft, path: Path, force: bool, population: bool, threads: int
+) -> dict[str, str]:
+    """Put what else belongs there beside the messages, and the whole in its place; return the SHA-256 of files."""
+    folder = building.make()
+    outputs_are_there = isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building
     try:
-        write_messages(folder / MESSAGES, run)
-        parts: list[Callable[[], Any]] = [functools.partial(described, run, population)]
-        if not isinstance(run.outputs, StoredOutputs):
-            parts += _columns_to_write(folder / OUTPUTS, run.outputs)
-        elif run.outputs.draft is building:
-            written_there = {OUTPUTS}
-        else:
-            parts.append(functools.partial(run.outputs.copy, folder / OUTPUTS))
-        if population and run.faulty:  # who lied would tell of the seed
-            liars = {name: {"user": users} for name, users in run.faulty.items()}
-            parts += _columns_to_write(folder / "faults", liars)
-        if population and run.canaries:  # they are labels
-            permissions.create(folder / CANARIES, private=True)
-            parts.append(functools.partial(parquet_columns.write, folder / CANARIES, run.canaries))
-        if population and run.population is not None:
-            people = population_file.stored(run.population, run.source)
-            parts.append(functools.partial(population_file.write, folder, people))
-        about, *_ = side_by_side(parts, threads)
-        about |= {"sha256": integrity.of(folder)}
-        permissions.create(folder / RUN, text_of(about), private=about["seed"] is not None)
-        building.whole()
-        _put_in_place(folder, path, force)
+        with full_disk.told("the run", folder):
+            write_messages(folder / MESSAGES, run)
+            parts = [] if outputs_are_there else _outputs_to_write(folder / OUTPUTS, run.outputs)
+            about, *_ = side_by_side(
+                [
+                    functools.partial(described, run, population),
+                    *parts,
+                    *(_people_to_write(folder, run) if population else []),
+                ],
+                threads,
+            )
+            sums = integrity.of(folder)
+            text = text_of(about | {"sha256": sums})
+            permissions.create(folder / RUN, text, private=about["seed"] is not None)
+            building.whole()
+            _put_in_place(folder, path, force)
+        return sums
     except BaseException:
-        building.clear(but=written_there)  # the next try finds them
+        building.clear(but={OUTPUTS} if outputs_are_there else ())  # the next try finds them
         raise
+
+
+def _outputs_to_write(folder: Path, outputs: Mapping[str, Mapping[str, Array]]) -> list[Callable[[], Any]]:
+    """Return what writes the outputs, or copies them from the folder they are in."""
+    if isinstance(outputs, StoredOutputs):
+        return [functools.partial(outputs.copy, folder)]
+    return _columns_to_write(folder, outputs)
+
+
+def _people_to_write(folder: Path, run: RunRecord) -> list[Callable[[], Any]]:
+    """Return what writes what only the owner may see: labels, and who lied, which would tell of the seed."""
+    liars = {name: {"user": users} for name, users in run.faulty.items()}
+    parts = _columns_to_write(folder / "faults", liars)
+    if run.canaries:  # they are labels
+        permissions.create(folder / CANARIES, private=True)
+        parts.append(functools.partial(parquet_columns.write, folder / CANARIES, run.canaries))
+    if run.population is not None:
+        people = population_file.stored(run.population, run.source)
+        parts.append(functools.partial(population_file.write, folder, people))
+    return parts
 
 
 def _columns_to_write(folder: Path, parts: Mapping[str, Mapping[str, Array]]) -> list[Callable[[], Any]]:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, StorageError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import integrity, manifest, parquet_columns, regular_files, under_way
+from p2p_sim.rundir import full_disk, integrity, manifest, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.integrity import sha256
 from p2p_sim.rundir.parquet_columns import (
     ADDRESSES,
@@ -331,8 +331,8 @@ class Draft:
     def ask(self, asked: dict[str, Any]) -> None:
         """Note what is asked of the run, so that it can go on if it is cut off; raises StorageError."""
         self.make()
-        self._asked = asked
         under_way.write(self._folder, asked)
+        self._asked = asked
 
     def go_on(self, folder: Path, asked: dict[str, Any]) -> None:
         """Take the place of a draft that was cut off, and remove all that it left but what was asked.
@@ -367,15 +367,17 @@ class Draft:
         ``origin``: where the seed came from.
         """
         folder = self.make() / MESSAGES
-        folder.mkdir()
         token = secrets.token_hex(8)
-        manifest.write(folder, manifest.begun(protocol, level, population.users, token, origin))
+        with full_disk.told("the trace", folder):
+            folder.mkdir()
+            manifest.write(folder, manifest.begun(protocol, level, population.users, token, origin))
         return Folder(str(folder.resolve()), token)
 
     def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:
         """Mark the trace as complete; return its folder."""
         folder = self.make() / MESSAGES
-        manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
+        with full_disk.told("the trace", folder):
+            manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
         integrity.forget(folder)
         return folder
 
@@ -412,15 +414,17 @@ class Draft:
     def _end(self, error: BaseException | None) -> None:
         if not (_passes(error) or (self._goes_on and _of_the_place(error))):
             self._asked = None
-        if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
-            self.clear()
+        messages = error is not None and next((self._folder / MESSAGES).glob(PARTS), None) is not None
+        if messages or self._asked is not None:
+            self.clear(messages=not messages)
+        if not (self._folder / under_way.ASKED).exists():
+            self._asked = None  # there was no room to put it back
+        if messages:
             what = "messages so far"
             with contextlib.suppress(InputError):  # the first error is the one to be reported
                 what = "messages" if manifest.read(self._folder / MESSAGES)["complete"] else what
             warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=3)
-        elif self._asked is not None:
-            self.clear(messages=True)
-        else:
+        elif self._asked is None:
             shutil.rmtree(self._folder, ignore_errors=True)
             for parent in reversed(self._made[:-1]):
                 with contextlib.suppress(OSError):

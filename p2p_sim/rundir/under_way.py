@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core import code_fingerprint
-from p2p_sim.core.errors import InputError, StorageError
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import check_usable
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import code_versions, file_lock, integrity, permissions, regular_files
+from p2p_sim.rundir import code_versions, file_lock, full_disk, integrity, permissions, regular_files
 
 ASKED, RUN = "asked.json", "run.json"
 PARTIAL = ".partial-"
@@ -75,14 +75,17 @@ def _sha256(file: Path) -> str:
 
 
 def write(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write what is asked into the folder of a run that begins; raises StorageError."""
+    """Write what is asked into the folder of a run that begins, completely or not at all; raises StorageError."""
     text = json.dumps(integrity.with_checksum(content), indent=2) + "\n"
-    try:
-        permissions.create(folder / ASKED, text, private=True)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write to {str(folder)!r}: {error.strerror or error}; make room, or choose another place"
-        ) from error
+    fresh = folder / f".{ASKED}.tmp"
+    with full_disk.told("what is asked of the run", folder):
+        try:
+            fresh.unlink(missing_ok=True)  # of a process that was killed
+            permissions.create(fresh, text, private=True)
+            fresh.rename(folder / ASKED)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
 
 
 def find(path: Path) -> Path:

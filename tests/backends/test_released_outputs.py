@@ -16,7 +16,8 @@ from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.backends import kept_outputs
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
-from p2p_sim.rundir import growing_columns, run_directory
+from p2p_sim.learning import experiment, number_labels
+from p2p_sim.rundir import growing_columns, integrity, run_directory
 from p2p_sim.rundir.outputs_folder import StoredOutputs
 from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.testing import equal
@@ -257,8 +258,83 @@ def test_a_run_follows_its_last_folder(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "one")
     assert equal(run.output("user"), before)
     shutil.rmtree(tmp_path / "two")
-    for ask in (lambda: run.output("user"), lambda: str(run), lambda: run.save(tmp_path / "three")):
+    assert "user: heard, u, both (300 rows)" in dict(run.summary()[1])["outputs"]
+    for ask in (lambda: run.output("user"), lambda: run.save(tmp_path / "three")):
         with pytest.raises(
             InputError, match=r"two/outputs' no longer holds what 'user' returned; restore it"
         ):
             ask()
+    assert not (tmp_path / "three").exists()
+
+
+def test_outputs_that_were_replaced_are_not_read(tmp_path: Path) -> None:
+    """Another run takes the folder's name; the files of the first, put back by somebody, are read again."""
+    protocol, ours, held = PROTOCOLS["peer-to-peer"], tmp_path / "run", tmp_path / "held"
+    run = p2p_sim.run(protocol, PEOPLE, seed=1, out=ours)
+    before = run.output("learner")
+    shutil.copytree(ours, held)
+    p2p_sim.run(protocol, PEOPLE, seed=2).save(ours, force=True)
+    for ask in (
+        lambda: run.output("learner"),
+        lambda: list(run.outputs.parts("learner", ["y"])),
+        lambda: run.outputs.counted("learner", "y"),
+        lambda: run.save(tmp_path / "two"),
+    ):
+        with pytest.raises(
+            InputError, match=r"learner.parquet' was replaced or altered .* SHA-256 is \w+, not"
+        ):
+            ask()
+    assert not (tmp_path / "two").exists()
+    shutil.rmtree(ours)
+    held.rename(ours)
+    assert equal(run.output("learner"), before)
+    run.save(tmp_path / "two")
+    run.save(ours, force=True)
+    assert equal(run.output("learner"), before)
+    assert equal(p2p_sim.load(tmp_path / "two").output("learner"), before)
+
+
+def test_a_file_is_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = p2p_sim.run(Answering(), PEOPLE, seed=1, out=tmp_path / "one")
+    hashed, honest = list[Path](), integrity.sha256
+    monkeypatch.setattr(integrity, "sha256", lambda file: hashed.append(file) or honest(file))
+    run.output("user")
+    assert hashed == []  # it is the file that the run wrote
+    run.save(tmp_path / "two")
+    hashed.clear()
+    for _ in range(3):
+        run.output("user")
+    assert hashed == [tmp_path / "two" / "outputs" / "user.parquet"]
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_labels_are_counted_as_in_memory(tmp_path: Path, wide: bool) -> None:
+    """Of a learner who returns several in a row, the cells were counted."""
+    y = np.ones((5, 2) if wide else 5, np.uint8)
+    memory = {"learner": {"y": y, "value": y * 0.5}}
+    growing_columns.write_apart(tmp_path / "outputs", "learner", memory["learner"])
+    stored = StoredOutputs(tmp_path / "outputs", {"learner": {"y": 5, "value": 5}})
+    for count in (experiment._counted, number_labels.released):
+        assert count(stored) == count(memory)
+        assert (count(stored) is None) == wide
+
+
+def test_a_run_finds_its_folder_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    protocol = PROTOCOLS["peer-to-peer"]
+    run = p2p_sim.run(protocol, PEOPLE, seed=1, trace="full", out="run")
+    loaded = p2p_sim.load("run")
+    monkeypatch.chdir("elsewhere")
+    kept = p2p_sim.run(protocol, PEOPLE, seed=1, trace="full")
+    for found in (run, loaded):
+        assert equal(found.messages("label"), kept.messages("label"))
+        assert equal(found.output("learner"), kept.output("learner"))
+
+
+def test_a_copy_is_whole(tmp_path: Path) -> None:
+    run = p2p_sim.run(Keeping(), PEOPLE, seed=1, out=tmp_path / "one")
+    (tmp_path / "one" / "outputs" / "learner.parquet").unlink()
+    with pytest.raises(InputError, match="no longer holds what 'learner' returned"):
+        run.save(tmp_path / "two")
+    assert not (tmp_path / "two").exists()

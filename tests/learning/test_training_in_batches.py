@@ -164,16 +164,16 @@ def test_labels_take_five_bytes_each_on_disk_at_any_time(tmp_path: Path, monkeyp
 def test_stored_outputs_come_a_part_after_the_other(tmp_path: Path) -> None:
     sender, y = np.arange(7, dtype=np.int32), np.arange(7) % 2 == 0
     for site, (low, high) in enumerate(((0, 3), (3, 3), (3, 7))):
-        write_apart(tmp_path, "learner", {"sender": sender[low:high], "y": y[low:high]}, site)
-    stored = StoredOutputs(tmp_path, {"learner": ["sender", "y"]})
+        write_apart(tmp_path / "outputs", "learner", {"sender": sender[low:high], "y": y[low:high]}, site)
+    stored = StoredOutputs(tmp_path / "outputs", {"learner": {"sender": 7, "y": 7}})
     assert stored.aligned("learner", ["sender", "y"])
     parts = list(stored.parts("learner", ["sender", "y"]))
     assert np.array_equal(np.concatenate([part["sender"] for part in parts]), sender)
     assert np.array_equal(np.concatenate([part["y"] for part in parts]), y)
-    write_apart(tmp_path, "other", {"sender": sender, "y": y[:3]}, 0)
-    write_apart(tmp_path, "vectors", {"sender": sender, "y": np.zeros((7, 2), np.bool_)}, 0)
-    assert not StoredOutputs(tmp_path, {}).aligned("other", ["sender", "y"])
-    assert not StoredOutputs(tmp_path, {}).aligned("vectors", ["sender", "y"])
+    write_apart(tmp_path / "outputs", "other", {"sender": sender, "y": y[:3]}, 0)
+    write_apart(tmp_path / "outputs", "vectors", {"sender": sender, "y": np.zeros((7, 2), np.bool_)}, 0)
+    assert not StoredOutputs(tmp_path / "outputs", {}).aligned("other", ["sender", "y"])
+    assert not StoredOutputs(tmp_path / "outputs", {}).aligned("vectors", ["sender", "y"])
 
 
 def test_moments_are_those_of_all_rows_at_once() -> None:

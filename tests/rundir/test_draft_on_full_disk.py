@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import p2p_sim
 from p2p_sim.backends.kept_outputs import OutputsOfSite
 from p2p_sim.core.errors import InputError, ProtocolError, StorageError
 from p2p_sim.core.population import Population
-from p2p_sim.rundir import under_way
+from p2p_sim.rundir import population_file, under_way
 from p2p_sim.rundir.outputs_folder import OutputsFolder
 from p2p_sim.rundir.trace_writer import Draft
 from protocols import PeerToPeer
@@ -81,6 +84,75 @@ def test_what_was_asked_stays_where_there_is_no_room(tmp_path: Path, write: Call
         begun(tmp_path / "r", write)
     (folder,) = tmp_path.iterdir()
     assert [each.name for each in folder.iterdir()] == [under_way.ASKED]
+
+
+def full(where: Callable[[Path], bool]) -> Callable[..., int]:
+    """Return an ``os.open`` for which the disk is full where a file is to be written."""
+    honest = os.open
+
+    def opened(path: Any, flags: int, *given: Any, **more: Any) -> int:
+        return honest(
+            FULL if where(Path(path)) and flags & os.O_WRONLY else path, flags & ~os.O_EXCL, *given, **more
+        )
+
+    return opened
+
+
+def test_what_is_asked_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch, recwarn) -> None:
+    """It stayed half-written, and how to go on was said, though nothing could."""
+    monkeypatch.setattr(os, "open", full(lambda path: under_way.ASKED in path.name))
+    with pytest.raises(
+        StorageError, match=r"what is asked of the run cannot be written .*No space left.*make room"
+    ):
+        begun(tmp_path / "r", output)
+    assert not list(tmp_path.iterdir())
+    assert not recwarn.list
+
+
+def test_a_run_whose_question_cannot_be_put_back_is_not_said_to_go_on(
+    tmp_path: Path, monkeypatch, recwarn
+) -> None:
+    def end(draft: Draft) -> None:
+        draft.whole()
+        monkeypatch.setattr(os, "open", full(lambda path: under_way.ASKED in path.name))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begun(tmp_path / "r", end)
+    assert not list(tmp_path.iterdir())
+    assert not recwarn.list
+
+
+def test_a_folder_of_outputs_that_finds_no_room(tmp_path: Path, monkeypatch) -> None:
+    def mkdir(self: Path, *given: Any, **more: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    draft = Draft(tmp_path / "r")
+    draft.make()
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(
+        StorageError, match=r"outputs cannot be written to .*No space left on device; make room"
+    ):
+        OutputsFolder.begin(draft)
+    with pytest.raises(
+        StorageError, match=r"the trace cannot be written to .*No space left on device; make room"
+    ):
+        draft.begin(PeerToPeer(0.1), "full", USERS)
+
+
+@pytest.mark.parametrize("people", [True, False])
+def test_the_end_of_a_run_that_finds_no_room(tmp_path: Path, monkeypatch, people: bool) -> None:
+    def write(*_given: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    if people:
+        monkeypatch.setattr(population_file, "write", write)
+    else:
+        monkeypatch.setattr(os, "open", full(lambda path: path.name == "run.json"))
+    says = r"the run cannot be written to .*r.partial-\w+': No space left on device; make room, or choose another"
+    with pytest.raises(StorageError, match=says):
+        p2p_sim.run(PeerToPeer(0.1), USERS, seed=1, out=tmp_path / "r")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.filterwarnings("ignore:the run was cut off; it goes on")

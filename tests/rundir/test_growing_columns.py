@@ -69,7 +69,6 @@ def test_files_do_not_show_the_blocks(tmp_path: Path, monkeypatch, site, odd) ->
         for cuts in ([3], [8, 9, 40], list(range(1, 45))):
             grown(tmp_path / str(len(cuts)), columns, cuts, site)
             assert files(tmp_path / str(len(cuts))) == found
-    assert parquet_columns.rows_of(tmp_path / "one", "user", list(columns)) == 45
 
 
 @pytest.mark.parametrize("even", [3, 8, 11, 27])
@@ -88,6 +87,21 @@ def test_columns_that_part_ways_are_read_back(tmp_path: Path, monkeypatch, even:
         assert np.array_equal(back[name], np.concatenate(parts))
         assert back[name].dtype == column.dtype
     assert sorted(files(tmp_path / "outputs")) == sorted(f"user/{name}.parquet" for name in first)
+
+
+def test_columns_that_part_ways_in_vain_leave_no_file(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(growing_columns, "_ROWS", 8)
+    growing, columns = GrowingColumns(tmp_path, "user"), drawn(20)
+    growing.add(columns)
+
+    def fail(_self: object, _group: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_group", fail)
+    with pytest.raises(OSError, match="No space"):
+        growing.add(columns | {"bit": columns["bit"][:3]})
+    growing.abandon()
+    assert files(tmp_path) == {}
 
 
 def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch) -> None:
