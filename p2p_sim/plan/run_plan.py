@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -272,10 +273,13 @@ def _worker_bytes(settings: Settings, compiled: bool) -> int:
 
 def _divided(shards: int, here: Sequence[Machine]) -> list[int]:
     """Return how many shards each machine holds: in turn, where a processor is free; beyond, evenly."""
-    found = [0] * len(here)
-    for _ in range(shards):
-        free = [place for place, machine in enumerate(here) if found[place] < machine.cpus]
-        found[min(free or range(len(here)), key=lambda place: (found[place], place))] += 1
+    cpus = [machine.cpus for machine in here]
+    bound = min if shards <= sum(cpus) else max
+    level = bisect_right(range(shards + 1), shards, key=lambda each: sum(bound(cpu, each) for cpu in cpus)) - 1
+    found = [bound(cpu, level) for cpu in cpus]
+    following = [place for place, cpu in enumerate(cpus) if bound(cpu, level + 1) > found[place]]
+    for place in following[: shards - sum(found)]:
+        found[place] += 1
     return found
 
 
@@ -399,8 +403,10 @@ def is_in_doubt(
 ) -> bool:
     """Return whether a run might not fit, by a look of some milliseconds; then a plan tells.
 
-    What a trace takes is not seen so quickly.
+    What a trace takes is not seen so quickly.  Raises InputError for too many users of backend "actors".
     """
+    if settings.backend == "actors":
+        check_users(crowd.users)
     memory, users = min(machine.memory for machine in here), crowd.users
     shards = shards_of(settings, users, sum(machine.cpus for machine in here))
     if any(

@@ -166,6 +166,20 @@ def test_shards_go_where_processors_are_free() -> None:
     assert _divided(8, three) == [4, 2, 2]
     assert _divided(3, three) == [1, 1, 1]
     assert _divided(10, three) == [4, 3, 3]
+    for cpus in ((4, 2, 2), (1,), (0, 3), (2, 5, 1, 2)):
+        machines_ = [Machine(str(place), cpu, 1) for place, cpu in enumerate(cpus)]
+        found = [0] * len(cpus)
+        for shards in range(20):
+            assert _divided(shards, machines_) == found, (cpus, shards)
+            free = [place for place, cpu in enumerate(cpus) if found[place] < cpu]
+            found[min(free or range(len(cpus)), key=lambda place: (found[place], place))] += 1
+    assert _divided(10**15 + 1, three) == [333333333333334, 333333333333334, 333333333333333]  # not one by one
+
+
+def test_too_many_users_for_actors_are_refused_before_anything_is_looked_at(tmp_path: Path) -> None:
+    crowd = Crowd.synthetic(10**8, 1000, {"seed": 0})
+    with pytest.raises(InputError, match="100,000,000 users are too many for backend 'actors'"):
+        is_in_doubt(PeerToPeer(0.1), crowd, Settings("actors"), [], Saved(tmp_path))
 
 
 def test_the_network_is_between_machines(tmp_path: Path) -> None:
