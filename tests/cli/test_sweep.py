@@ -74,6 +74,29 @@ def test_a_plot_of_a_sweep_that_trains_nothing_is_refused_before_the_first_run(
     assert set(table["model"]) == {"none"}
 
 
+def test_the_file_of_a_sweep_is_read_once(cli: Any, hands: Here, tmp_path: Path) -> None:
+    """It may be a pipe, as of ``<(cat small.toml)``."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    writer = subprocess.Popen(["sh", "-c", 'printf "%s" "$0" > pipe.toml', SMALL], cwd=tmp_path)
+    told = cli("sweep", "pipe.toml", "--plot", "a.svg")
+    assert (writer.wait(10), told.status) == (0, 2)
+    assert "no run of this sweep trains a model" in told.err
+    writer = subprocess.Popen(["sh", "-c", 'printf "%s" "$0" > pipe.toml', f"features = 2\n{SMALL}"], cwd=tmp_path)
+    told = cli("sweep", "pipe.toml", "--plot", "a.svg")
+    assert (writer.wait(10), told.status, (tmp_path / "a.svg").is_file()) == (0, 0, True), told.err
+
+
+def test_a_plot_of_a_sweep_all_of_whose_runs_failed(cli: Any, hands: Here, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "none.toml").write_text(
+        'users = 20\nfeatures = 2\nseed = [0, 1]\nprotocol = "own:Telling"\nlie = 0.5\n'
+    )
+    told = cli("sweep", "none.toml", "--plot", "a.svg")
+    assert (told.status, "all 2 runs failed: nothing is drawn" in told.err) == (1, True), told.err
+    assert "failed" in told.out
+    assert not (tmp_path / "a.svg").exists()
+
+
 def test_what_the_runs_gave_is_printed_also_where_it_cannot_be_drawn(
     cli: Any, hands: Here, tmp_path: Path
 ) -> None:
