@@ -208,6 +208,30 @@ def test_what_cannot_fit_is_refused_with_the_numbers(tmp_path: Path, monkeypatch
     assert not plan.document()["fits"]
 
 
+@pytest.mark.parametrize(
+    ("shards", "memory", "free", "advice"),
+    [
+        (5000, 24, 10**12, "take fewer --shards or more machines (--backend shards --address)"),
+        (100, 24, 10**12, "take fewer --shards, fewer users or more machines (--backend shards --address)"),
+        (2, 1, 10**12, "take fewer users or more machines (--backend shards --address)"),
+        (2, 64, 10**6, "take fewer users, --no-population or another --out"),
+    ],
+)
+def test_what_helps_is_advised_and_nothing_else(
+    shards: int, memory: int, free: int, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes the most memory first: no number of users makes room for 5,000 shards."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 0, free))
+    crowd, here = Crowd.synthetic(10**8, 1000, {"seed": 0}), [Machine("this machine", 2, memory << 30)]
+    plan = plan_of(PeerToPeer(0.1), crowd, Settings("shards", shards=shards), here, Saved(tmp_path))
+    with pytest.raises(InputError) as told:
+        plan.check()
+    assert str(told.value).endswith(f"): {advice}")
+    of_shards = f"{shards:,} shards take " in str(told.value)
+    assert of_shards == ("--shards," in advice or "--shards or" in advice)
+
+
 def test_who_is_in_doubt(tmp_path: Path) -> None:
     """Most runs are seen to fit in milliseconds; so is not a cluster in which everybody writes to everybody."""
     here, saved = machines(Settings()), Saved(tmp_path)
