@@ -170,7 +170,7 @@ def test_a_protocol_of_one_s_own_is_swept_by_processes(cli: Any, tmp_path: Path)
     killed, raised = told.json["errors"]
     assert (killed["run"], raised["run"]) == (1, 2)
     assert killed["error"].startswith("the process that made it was killed by signal 9")
-    assert killed["error"].endswith("then give a smaller --workers, or runs of fewer users (2 times)")
+    assert killed["error"].endswith("then give a smaller --workers, or end other programs (2 times)")
     assert "RuntimeError: nothing is left" in raised["error"]
     assert "telling.py, line" in raised["error"]
     assert told.json["settings"][0]["epsilon_nats[learner]"] == pytest.approx(1.0986, abs=1e-4)  # ln 3
