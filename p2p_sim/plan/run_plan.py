@@ -301,7 +301,9 @@ def _divided(shards: int, here: Sequence[Machine]) -> list[int]:
     """Return how many shards each machine holds: in turn, where a processor is free; beyond, evenly."""
     cpus = [machine.cpus for machine in here]
     bound = min if shards <= sum(cpus) else max
-    level = bisect_right(range(shards + 1), shards, key=lambda each: sum(bound(cpu, each) for cpu in cpus)) - 1
+    level = (
+        bisect_right(range(shards + 1), shards, key=lambda each: sum(bound(cpu, each) for cpu in cpus)) - 1
+    )
     found = [bound(cpu, level) for cpu in cpus]
     following = [place for place, cpu in enumerate(cpus) if bound(cpu, level + 1) > found[place]]
     for place in following[: shards - sum(found)]:

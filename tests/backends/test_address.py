@@ -42,7 +42,9 @@ def test_an_address_that_is_none_is_named_by_where_it_stands(monkeypatch: pytest
     for port in ("0", "99999"):
         with pytest.raises(InputError, match=r"give host:port .* \(ports are 1 to 65,535\)"):
             probe(f"localhost:{port}")
-    with pytest.raises(InputError, match=r"^address = 'nosuch.invalid:1': the name .* does not resolve") as told:
+    with pytest.raises(
+        InputError, match=r"^address = 'nosuch.invalid:1': the name .* does not resolve"
+    ) as told:
         probe("nosuch.invalid:1")
     assert "ray start" not in str(told.value)
 

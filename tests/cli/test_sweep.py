@@ -81,7 +81,9 @@ def test_the_file_of_a_sweep_is_read_once(cli: Any, hands: Here, tmp_path: Path)
     told = cli("sweep", "pipe.toml", "--plot", "a.svg")
     assert (writer.wait(10), told.status) == (0, 2)
     assert "no run of this sweep trains a model" in told.err
-    writer = subprocess.Popen(["sh", "-c", 'printf "%s" "$0" > pipe.toml', f"features = 2\n{SMALL}"], cwd=tmp_path)
+    writer = subprocess.Popen(
+        ["sh", "-c", 'printf "%s" "$0" > pipe.toml', f"features = 2\n{SMALL}"], cwd=tmp_path
+    )
     told = cli("sweep", "pipe.toml", "--plot", "a.svg")
     assert (writer.wait(10), told.status, (tmp_path / "a.svg").is_file()) == (0, 0, True), told.err
 
@@ -230,10 +232,28 @@ def test_ls_lists_runs_and_sweeps(cli: Any, kept: Path) -> None:
 
 
 def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None:
-    assert cli("rm", "runs/latest", "--yes").status == 2  # a link
+    run = "runs/randomized-response-synthetic-1"  # from here, not from where the link is
+    assert (
+        f"'runs/latest' is a link to '{run}': name the folder itself" in cli("rm", "runs/latest", "--yes").err
+    )
+    (kept / "mine").symlink_to("sweeps/small")
+    told = cli("sweep", "small.toml", "--out", "mine")
+    assert (told.status, "is a link to 'sweeps/small': name" in told.err) == (2, True)
+    (kept / "mine").unlink()
     assert cli("rm", "runs/randomized-response-synthetic-1", "--yes").status == 0
     assert cli("rm", "sweeps/small", "--yes").status == 0
     assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
+
+
+def test_a_link_that_leads_nowhere_is_said_to_be_one(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "latest").symlink_to("gone")
+    for command in ("ls", "rm"):
+        told = cli(command, "runs/latest")
+        assert (told.status, "'runs/latest' is a link to 'runs/gone', which is not there" in told.err) == (
+            2,
+            True,
+        )
 
 
 def test_what_a_run_left_without_what_was_asked_is_listed_and_removed(cli: Any, tmp_path: Path) -> None:

@@ -103,11 +103,13 @@ def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, pools: 
     assert len(running.made) == 2 * first[1]
     with pytest.raises(InputError, match="has a comparison that differs: it asked something else") as told:
         compared("b", target="epsilon=2")
-    assert '(promises = [["learner", "curious", 1.0]] then, [["learner", "curious", 2.0]] now)' in str(told.value)
+    assert '(promises = [["learner", "curious", 1.0]] then, [["learner", "curious", 2.0]] now)' in str(
+        told.value
+    )
     assert "Give another --out" in str(told.value)
     was = [{"people": {"data": "a.csv"}, "delta": 1e-9}, [["alibi", 1.0]]]
     drops = [{"people": {"data": "a.csv", "drop": ["id", "const"]}, "delta": 1e-9}, [["alibi", 1.0]]]
-    asked = "it asked something else (drop = not given then, [\"id\", \"const\"] now)"
+    asked = 'it asked something else (drop = not given then, ["id", "const"] now)'
     assert calibrations._asked_else(was, drops) == asked
     assert calibrations._asked_else(was, [was[0], []]) == "it was of other protocols"
 

@@ -173,7 +173,11 @@ def test_shards_go_where_processors_are_free() -> None:
             assert _divided(shards, machines_) == found, (cpus, shards)
             free = [place for place, cpu in enumerate(cpus) if found[place] < cpu]
             found[min(free or range(len(cpus)), key=lambda place: (found[place], place))] += 1
-    assert _divided(10**15 + 1, three) == [333333333333334, 333333333333334, 333333333333333]  # not one by one
+    assert _divided(10**15 + 1, three) == [
+        333333333333334,
+        333333333333334,
+        333333333333333,
+    ]  # not one by one
 
 
 def test_too_many_users_for_actors_are_refused_before_anything_is_looked_at(tmp_path: Path) -> None:
