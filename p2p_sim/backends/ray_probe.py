@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_digits
@@ -20,7 +19,10 @@ _NO_TOKEN = "authentication_token_loader"  # the place where Ray then aborts
 
 
 def probe(address: str) -> None:
-    """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not."""
+    """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not.
+
+    Where a token is sent it is then asked without one, for ``ANSWER_SECONDS`` at most.
+    """
     host, _, port = str(address).rpartition(":")
     by = "RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "address"
     number = read_digits(port)
@@ -31,26 +33,25 @@ def probe(address: str) -> None:
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (socket.gaierror, UnicodeError) as error:
+        raise InputError(
+            f"{by} = {address!r}: the name of the host does not resolve to an address here ({error}); give the host's "
+            "IP address, or a name that this machine knows"
+        ) from error
+    except (OSError, OverflowError) as error:
         raise InputError(
             f"{by} = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
         ) from error
-    asked = _Check(address)
-    without = _Check(address, {"RAY_AUTH_MODE": "disabled"}) if _tokens() else None
     try:
-        said = asked.answer()
-        open_to_all = without is not None and without.answer() is None
+        said = _answer(address)
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"{by} = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
             "address that `ray start --head` printed"
         ) from error
-    finally:
-        for each in filter(None, (asked, without)):
-            each.end()
     if said is not None:
         raise InputError(f"{by} = {address!r}: {_why(said)}")
-    if open_to_all:  # Ray's workers would have no token for this process, and end
+    if _tokens() and _open_to_all(address):  # Ray's workers would have no token for this process, and end
         raise InputError(
             f"{by} = {address!r}: RAY_AUTH_MODE is token here, and the cluster asks nobody for a token: start it anew "
             "with RAY_AUTH_MODE=token on every machine, or unset the variable here if nobody else reaches its ports"
@@ -62,30 +63,27 @@ def _tokens() -> bool:
     return os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
 
 
-class _Check:
-    """Ray's health check of a cluster, in a process: here Ray keeps the token that it read first.
+def _open_to_all(address: str) -> bool:
+    """Whether a cluster that answers also answers without a token; not if it takes long to say so."""
+    try:
+        return _answer(address, {"RAY_AUTH_MODE": "disabled"}) is None
+    except subprocess.TimeoutExpired:
+        return False
 
-    ``instead``: environment variables that differ from those of this process.
+
+def _answer(address: str, instead: dict[str, str] | None = None) -> str | None:
+    """Return what Ray's health check of a cluster wrote if it failed, None if all is well; raises TimeoutExpired.
+
+    It is made in a process: here Ray keeps the token that it read first.  ``instead``: environment variables that
+    differ from those of this process.
     """
-
-    def __init__(self, address: str, instead: dict[str, str] | None = None):
-        # -P: not with what lies in the current folder
-        command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--address", address]
-        self._until = time.monotonic() + ANSWER_SECONDS
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            env=os.environ | (instead or {}),
-        )  # fmt: skip
-
-    def answer(self) -> str | None:
-        """Return what it wrote if it failed, None if all is well; raises TimeoutExpired."""
-        _, said = self._process.communicate(timeout=max(self._until - time.monotonic(), 0))
-        return said.decode(errors="replace") if self._process.returncode else None
-
-    def end(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.communicate()
+    # -P: not with what lies in the current folder
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
+        env=os.environ | (instead or {}), timeout=ANSWER_SECONDS,
+    )  # fmt: skip
+    return done.stderr.decode(errors="replace") if done.returncode else None
 
 
 def _why(said: str) -> str:

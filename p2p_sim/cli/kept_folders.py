@@ -12,7 +12,7 @@ from pathlib import Path
 from p2p_sim.cli.run_folders import LATEST, RUNS
 from p2p_sim.comparison.folder import COMPARISONS, told_of
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.paths import check_usable
+from p2p_sim.core.paths import check_usable, link_target
 from p2p_sim.rundir import comparison_files, run_directory, run_json, sweep_files, under_way
 from p2p_sim.sweep import folder as sweep_folder
 from p2p_sim.sweep.sweeping import SWEEPS
@@ -115,9 +115,10 @@ def inside(path: Path) -> Iterator[KeptFolder]:
     """
     check_usable(path)
     if not path.is_dir():
-        raise InputError(
-            f"{str(path)!r} is no folder: name one in which runs, sweeps or comparisons are kept"
-        )
+        what = "is no folder"
+        if path.is_symlink() and not path.exists():  # such as runs/latest after its run was removed
+            what = f"is a link to {link_target(path)!r}, which is not there"
+        raise InputError(f"{str(path)!r} {what}: name one in which runs, sweeps or comparisons are kept")
     itself = of(path.parent / path.readlink() if path.is_symlink() else path)  # such as runs/latest
     if itself is not None:
         yield itself

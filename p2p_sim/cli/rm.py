@@ -17,7 +17,7 @@ import typer
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, flag
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.paths import check_usable
+from p2p_sim.core.paths import check_usable, link_target
 from p2p_sim.report import terminal
 from p2p_sim.rundir import under_way
 from p2p_sim.rundir.comparison_files import CALIBRATIONS
@@ -58,7 +58,10 @@ def _checked(name: str) -> KeptFolder:
         )
     path = check_usable(Path(name))
     if path.is_symlink():
-        raise InputError(f"{str(path)!r} is a link to {str(path.readlink())!r}: name the folder itself")
+        there = f"{str(path)!r} is a link to {link_target(path)!r}"
+        if not path.exists():
+            raise InputError(f"{there}, which is not there: p2p-sim rm removes no links; remove it by hand")
+        raise InputError(f"{there}: name the folder itself")
     found = kept_folders.of(path)
     if found is None:
         what = "is no run, no sweep and no comparison, and p2p-sim rm removes these alone"

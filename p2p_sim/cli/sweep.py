@@ -13,6 +13,7 @@ from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import EXECUTION, OUTPUT, Format, Json, count, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
+from p2p_sim.result_summary import counted
 
 
 @app.command("sweep", cls=OnceCommand, epilog="Example: p2p-sim sweep alphas.toml --plot alphas.svg")
@@ -54,10 +55,11 @@ class SweepCommand:
             plot.check(self.plot)
         with Progress() as progress, terminal.stdout_to_stderr():
             try:
+                asked = grids.read(self.file)  # once: it may be a pipe
                 if self.plot is not None:
-                    plot.check_grids(grids.read(self.file))
+                    plot.check_grids(asked)
                 swept = sweeping.made(
-                    self.file,
+                    asked,
                     out=self.out,
                     workers=self.workers,
                     address=self.address,
@@ -67,6 +69,9 @@ class SweepCommand:
             except InputError as error:
                 raise InputError(f"{error}{_as_keys(str(error))}") from error
             drawn, undrawn = self.plot, None
+            if drawn is not None and swept.failed == swept.count:
+                _say(f"all {counted(swept.count, 'run')} failed: nothing is drawn")
+                drawn = None
             if drawn is not None:
                 progress("drawing", 0, 0)
                 try:

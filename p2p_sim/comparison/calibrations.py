@@ -184,10 +184,22 @@ def _about(asked: Sequence[Job], question: Question, content: str) -> dict[str, 
 
 
 def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
-    changes = [] if then["grids"] == now["grids"] else ["it asked something else"]
+    changes = [] if then["grids"] == now["grids"] else [_asked_else(then["grids"], now["grids"])]
     changes += [] if then["examples"] == now["examples"] else ["its data are others"]
     changes += code_fingerprint.differences(then["code"], now["code"])
     if changes:
         raise InputError(
             f"{str(place)!r} has a comparison that differs: {changes[0]}.  Give another --out, or remove the folder"
         )
+
+
+def _asked_else(then: Sequence[Any], now: Sequence[Any]) -> str:
+    """Return how the questions of two comparisons differ, in words; ``then``, ``now``: as ``_about`` keeps them."""
+    before, after = ({**asked[0], **asked[0]["people"]} for asked in (then, now))
+    names = [name for name in {**before, **after} if name != "people" and before.get(name) != after.get(name)]
+    told = [f"{name} = {_told(before.get(name))} then, {_told(after.get(name))} now" for name in names]
+    return f"it asked something else ({'; '.join(told)})" if told else "it was of other protocols"
+
+
+def _told(value: Any) -> str:
+    return "not given" if value is None else json.dumps(value)

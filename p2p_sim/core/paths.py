@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +29,9 @@ def check_usable(path: Path) -> Path:
                 f"{str(path)!r} is no usable path ({error.strerror}; most systems allow 255 bytes): check it"
             ) from error
     return path
+
+
+def link_target(path: Path) -> str:
+    """Return where a link leads in the end, as a path from the current folder; absolute if ``path`` is."""
+    real = os.path.realpath(path)
+    return real if path.is_absolute() else os.path.relpath(real)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,11 +70,27 @@ class Saved:
 
 @dataclass(frozen=True)
 class Share:
-    """What one machine does: how many shards it holds, and the bytes of memory that this takes."""
+    """What one machine does: how many shards it holds, and the bytes of memory that this takes.
+
+    ``idle``: those of them that its shards take before they hold a user.
+    """
 
     machine: Machine
     shards: int
     memory: int
+    idle: int = 0
+
+    @property
+    def fits(self) -> bool:
+        """Whether the machine has so much memory."""
+        return self.memory <= self.machine.memory
+
+    def misfit(self) -> str:
+        """Return in words what it needs and has."""
+        text = f"{self.machine.name} needs {size(self.memory)} of memory and has {size(self.machine.memory)}"
+        if 2 * self.idle <= self.memory:
+            return text
+        return f"{text}; {counted(self.shards, 'shard')} take {size(self.idle)} of it before they hold a user"
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,11 +184,7 @@ class RunPlan(Summary):
 
     def misfits(self) -> list[str]:
         """Return in words what the machines do not have; nothing if the run fits."""
-        found = [
-            f"{share.machine.name} needs {size(share.memory)} of memory and has {size(share.machine.memory)}"
-            for share in self.shares
-            if share.memory > share.machine.memory
-        ]
+        found = [share.misfit() for share in self.shares if not share.fits]
         if (needed := sum(self.disk.values())) > self.free:
             found.append(f"{self.folder!r} needs {size(needed)} of disk and has {size(self.free)} free")
         if self.scratch.labels > self.scratch_free:
@@ -182,13 +195,26 @@ class RunPlan(Summary):
         return found
 
     def _advice(self) -> str:
+        """Return what helps; first against what takes the most memory."""
+        short = [share for share in self.shares if not share.fits]
+        disk = sum(self.disk.values()) > self.free
         scratch = self.scratch.labels > self.scratch_free
-        if scratch and len(self.misfits()) == 1:
+        if scratch and not short and not disk:
             return "name another folder for temporary files by the variable TMPDIR, or take fewer users"
-        return (
-            f"take fewer users, a lower --trace, --no-population, another --out, {'another TMPDIR, ' * scratch}or more "
-            "machines (--backend shards --address)"
-        )
+        shards = self.backend == "shards" and any(2 * share.idle > share.memory for share in short)
+        actors = self.backend == "actors"  # one for each user
+        users = disk or scratch or actors or all(share.idle <= share.machine.memory for share in short)
+        helps = {
+            "fewer --shards": shards,
+            "fewer users": users,
+            "a lower --trace": disk and "trace" in self.disk,
+            "--no-population": disk and "population" in self.disk,
+            "another --out": disk,
+            "another TMPDIR": scratch,
+            "more machines (--backend shards --address)": bool(short),
+        }
+        *others, last = [what for what, does in helps.items() if does]
+        return f"take {', '.join(others)} or {last}" if others else f"take {last}"
 
     def check(self) -> None:
         """Raise InputError with the numbers if the run cannot fit."""
@@ -226,18 +252,19 @@ def plan_of(
     if not shards:  # what a server returns is there in parts, and joined
         whole = growth.of("memory") + growth.of("outputs") + saved.training
         memory = [whole + _now() + NUMBA_BYTES * compiled]
-        at_work = [0]
+        at_work, empty = [0], 0
     else:
         at_work = _divided(shards, here)
         driver = _now() + _driver_bytes(protocol, counts, growth, crowd) + saved.training
-        each = _worker_bytes(settings, compiled) + growth.of("memory") / shards
+        empty = _worker_bytes(settings, compiled)
+        each = empty + growth.of("memory") / shards
         store = min(max(STORE_BYTES[0], sum(exchanged.values()) / len(here)), STORE_BYTES[1])
         memory = [
             number * each + (driver if _first(here, machine) else 0) + store
             for number, machine in zip(at_work, here, strict=True)
         ]
     shares = tuple(
-        Share(machine, number, round(nbytes))
+        Share(machine, number, round(nbytes), number * empty)
         for machine, number, nbytes in zip(here, at_work, memory, strict=True)
     )
     between = round(sum(exchanged.values()))
@@ -272,10 +299,15 @@ def _worker_bytes(settings: Settings, compiled: bool) -> int:
 
 def _divided(shards: int, here: Sequence[Machine]) -> list[int]:
     """Return how many shards each machine holds: in turn, where a processor is free; beyond, evenly."""
-    found = [0] * len(here)
-    for _ in range(shards):
-        free = [place for place, machine in enumerate(here) if found[place] < machine.cpus]
-        found[min(free or range(len(here)), key=lambda place: (found[place], place))] += 1
+    cpus = [machine.cpus for machine in here]
+    bound = min if shards <= sum(cpus) else max
+    level = (
+        bisect_right(range(shards + 1), shards, key=lambda each: sum(bound(cpu, each) for cpu in cpus)) - 1
+    )
+    found = [bound(cpu, level) for cpu in cpus]
+    following = [place for place, cpu in enumerate(cpus) if bound(cpu, level + 1) > found[place]]
+    for place in following[: shards - sum(found)]:
+        found[place] += 1
     return found
 
 
@@ -399,8 +431,10 @@ def is_in_doubt(
 ) -> bool:
     """Return whether a run might not fit, by a look of some milliseconds; then a plan tells.
 
-    What a trace takes is not seen so quickly.
+    What a trace takes is not seen so quickly.  Raises InputError for too many users of backend "actors".
     """
+    if settings.backend == "actors":
+        check_users(crowd.users)
     memory, users = min(machine.memory for machine in here), crowd.users
     shards = shards_of(settings, users, sum(machine.cpus for machine in here))
     if any(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError, near_path
+from p2p_sim.core.paths import link_target
 from p2p_sim.rundir import integrity, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.regular_files import RESTORE, short
 from p2p_sim.rundir.run_record import RunRecord
@@ -117,7 +118,7 @@ def _folders_beside(path: Path) -> list[str]:
 def why_none(path: Path) -> str:
     """Return why a folder is no run directory, and what to do."""
     if path.is_symlink() and not path.exists():
-        return f"it links to {str(path.readlink())!r}, which is gone; name another run"
+        return f"it links to {link_target(path)!r}, which is gone; name another run"
     if not path.exists():
         nearest = near_path(str(path), _folders_beside(path))
         return f"there is no such folder{nearest}; p2p-sim run makes one and says where it is"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.paths import link_target
 from p2p_sim.report import output_files
 from p2p_sim.rundir import file_lock, regular_files
 from p2p_sim.rundir.sweep_files import RUNS, SWEEP
@@ -133,7 +134,7 @@ def check(path: Path) -> None:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"--out {str(path)!r} is no usable path ({why}): give another folder") from error
     if path.is_symlink():
-        raise InputError(f"--out {str(path)!r} is a link: name the folder itself")
+        raise InputError(f"--out {str(path)!r} is a link to {link_target(path)!r}: name the folder itself")
     if not path.exists():
         return
     if not path.is_dir():

@@ -155,17 +155,15 @@ class Processes:
         status = process.popen.wait()
         process.close()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        memory = ""
         if status == -9:
-            how += (
-                ", as the system does to one that takes too much memory: then give a smaller --workers, or runs of "
-                "fewer users"
-            )
+            memory = ", as the system does when memory runs out: then give a smaller --workers, or end other programs"
         if not process.ready:
             raise RunLostError(
-                f"a worker {how} before it began: see above what it said.  What was done is kept: give the same "
+                f"a worker {how} before it began{memory}.  What it said is above; what was done is kept: give the same "
                 "command again"
             )
-        return self._done(process), None, f"the process that made it {how}"
+        return self._done(process), None, f"the process that made it {how}{memory}"
 
     def _start(self) -> _Process:
         name = self.worker.__name__

@@ -67,7 +67,7 @@ class Swept:
 
 
 def made(
-    given: str | Path | Mapping[str, Any],
+    given: str | Path | Mapping[str, Any] | Grids,
     *,
     out: str | Path | None,
     workers: int | None,
@@ -83,7 +83,7 @@ def made(
     """
     report = tell or silent
     address = where_made(workers, address)
-    asked = grids.read(given)
+    asked = given if isinstance(given, Grids) else grids.read(given)
     place = _place(asked, out)
     folder.check(place)
     if say is not None:

@@ -80,7 +80,7 @@ def test_latest_follows_runs_that_are_written_elsewhere(cli, tmp_path):
     assert links() == {"runs/latest": "runs/peer-to-peer-synthetic-2", "deep/runs/latest": "deep/runs/third"}
     shutil.rmtree(tmp_path / "runs/peer-to-peer-synthetic-2")
     gone = cli("trace", "stats", "runs/latest")
-    assert (gone.status, "links to 'peer-to-peer-synthetic-2', which is gone" in gone.err) == (2, True)
+    assert (gone.status, "links to 'runs/peer-to-peer-synthetic-2', which is gone" in gone.err) == (2, True)
 
 
 def test_a_link_through_another_link_leads_to_the_run(cli, tmp_path):

@@ -74,6 +74,31 @@ def test_a_plot_of_a_sweep_that_trains_nothing_is_refused_before_the_first_run(
     assert set(table["model"]) == {"none"}
 
 
+def test_the_file_of_a_sweep_is_read_once(cli: Any, hands: Here, tmp_path: Path) -> None:
+    """It may be a pipe, as of ``<(cat small.toml)``."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    writer = subprocess.Popen(["sh", "-c", 'printf "%s" "$0" > pipe.toml', SMALL], cwd=tmp_path)
+    told = cli("sweep", "pipe.toml", "--plot", "a.svg")
+    assert (writer.wait(10), told.status) == (0, 2)
+    assert "no run of this sweep trains a model" in told.err
+    writer = subprocess.Popen(
+        ["sh", "-c", 'printf "%s" "$0" > pipe.toml', f"features = 2\n{SMALL}"], cwd=tmp_path
+    )
+    told = cli("sweep", "pipe.toml", "--plot", "a.svg")
+    assert (writer.wait(10), told.status, (tmp_path / "a.svg").is_file()) == (0, 0, True), told.err
+
+
+def test_a_plot_of_a_sweep_all_of_whose_runs_failed(cli: Any, hands: Here, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "none.toml").write_text(
+        'users = 20\nfeatures = 2\nseed = [0, 1]\nprotocol = "own:Telling"\nlie = 0.5\n'
+    )
+    told = cli("sweep", "none.toml", "--plot", "a.svg")
+    assert (told.status, "all 2 runs failed: nothing is drawn" in told.err) == (1, True), told.err
+    assert "failed" in told.out
+    assert not (tmp_path / "a.svg").exists()
+
+
 def test_what_the_runs_gave_is_printed_also_where_it_cannot_be_drawn(
     cli: Any, hands: Here, tmp_path: Path
 ) -> None:
@@ -147,7 +172,7 @@ def test_a_protocol_of_one_s_own_is_swept_by_processes(cli: Any, tmp_path: Path)
     killed, raised = told.json["errors"]
     assert (killed["run"], raised["run"]) == (1, 2)
     assert killed["error"].startswith("the process that made it was killed by signal 9")
-    assert killed["error"].endswith("then give a smaller --workers, or runs of fewer users (2 times)")
+    assert killed["error"].endswith("then give a smaller --workers, or end other programs (2 times)")
     assert "RuntimeError: nothing is left" in raised["error"]
     assert "telling.py, line" in raised["error"]
     assert told.json["settings"][0]["epsilon_nats[learner]"] == pytest.approx(1.0986, abs=1e-4)  # ln 3
@@ -207,10 +232,28 @@ def test_ls_lists_runs_and_sweeps(cli: Any, kept: Path) -> None:
 
 
 def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None:
-    assert cli("rm", "runs/latest", "--yes").status == 2  # a link
+    run = "runs/randomized-response-synthetic-1"  # from here, not from where the link is
+    assert (
+        f"'runs/latest' is a link to '{run}': name the folder itself" in cli("rm", "runs/latest", "--yes").err
+    )
+    (kept / "mine").symlink_to("sweeps/small")
+    told = cli("sweep", "small.toml", "--out", "mine")
+    assert (told.status, "is a link to 'sweeps/small': name" in told.err) == (2, True)
+    (kept / "mine").unlink()
     assert cli("rm", "runs/randomized-response-synthetic-1", "--yes").status == 0
     assert cli("rm", "sweeps/small", "--yes").status == 0
     assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
+
+
+def test_a_link_that_leads_nowhere_is_said_to_be_one(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "latest").symlink_to("gone")
+    for command in ("ls", "rm"):
+        told = cli(command, "runs/latest")
+        assert (told.status, "'runs/latest' is a link to 'runs/gone', which is not there" in told.err) == (
+            2,
+            True,
+        )
 
 
 def test_what_a_run_left_without_what_was_asked_is_listed_and_removed(cli: Any, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import p2p_sim
 from p2p_sim import catalogue, privacy
 from p2p_sim.cli import program
-from p2p_sim.comparison import comparing, runs
+from p2p_sim.comparison import calibrations, comparing, runs
 from p2p_sim.comparison.result import Comparison
 from p2p_sim.comparison.table import FRONT
 from p2p_sim.core.errors import InputError
@@ -101,8 +101,17 @@ def test_what_ended_goes_on_and_gives_the_same_table(compared: Compared, pools: 
     assert again.recommendation == whole.recommendation
     compared("b")
     assert len(running.made) == 2 * first[1]
-    with pytest.raises(InputError, match="has a comparison that differs: it asked something else"):
+    with pytest.raises(InputError, match="has a comparison that differs: it asked something else") as told:
         compared("b", target="epsilon=2")
+    assert '(promises = [["learner", "curious", 1.0]] then, [["learner", "curious", 2.0]] now)' in str(
+        told.value
+    )
+    assert "Give another --out" in str(told.value)
+    was = [{"people": {"data": "a.csv"}, "delta": 1e-9}, [["alibi", 1.0]]]
+    drops = [{"people": {"data": "a.csv", "drop": ["id", "const"]}, "delta": 1e-9}, [["alibi", 1.0]]]
+    asked = 'it asked something else (drop = not given then, ["id", "const"] now)'
+    assert calibrations._asked_else(was, drops) == asked
+    assert calibrations._asked_else(was, [was[0], []]) == "it was of other protocols"
 
 
 def test_what_there_was_no_time_to_calibrate_is_made_when_it_goes_on(

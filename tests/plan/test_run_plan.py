@@ -166,6 +166,24 @@ def test_shards_go_where_processors_are_free() -> None:
     assert _divided(8, three) == [4, 2, 2]
     assert _divided(3, three) == [1, 1, 1]
     assert _divided(10, three) == [4, 3, 3]
+    for cpus in ((4, 2, 2), (1,), (0, 3), (2, 5, 1, 2)):
+        machines_ = [Machine(str(place), cpu, 1) for place, cpu in enumerate(cpus)]
+        found = [0] * len(cpus)
+        for shards in range(20):
+            assert _divided(shards, machines_) == found, (cpus, shards)
+            free = [place for place, cpu in enumerate(cpus) if found[place] < cpu]
+            found[min(free or range(len(cpus)), key=lambda place: (found[place], place))] += 1
+    assert _divided(10**15 + 1, three) == [
+        333333333333334,
+        333333333333334,
+        333333333333333,
+    ]  # not one by one
+
+
+def test_too_many_users_for_actors_are_refused_before_anything_is_looked_at(tmp_path: Path) -> None:
+    crowd = Crowd.synthetic(10**8, 1000, {"seed": 0})
+    with pytest.raises(InputError, match="100,000,000 users are too many for backend 'actors'"):
+        is_in_doubt(PeerToPeer(0.1), crowd, Settings("actors"), [], Saved(tmp_path))
 
 
 def test_the_network_is_between_machines(tmp_path: Path) -> None:
@@ -192,6 +210,30 @@ def test_what_cannot_fit_is_refused_with_the_numbers(tmp_path: Path, monkeypatch
     with pytest.raises(InputError, match=r"needs .* of disk and has 1 MB free"):
         plan.check()
     assert not plan.document()["fits"]
+
+
+@pytest.mark.parametrize(
+    ("shards", "memory", "free", "advice"),
+    [
+        (5000, 24, 10**12, "take fewer --shards or more machines (--backend shards --address)"),
+        (100, 24, 10**12, "take fewer --shards, fewer users or more machines (--backend shards --address)"),
+        (2, 1, 10**12, "take fewer users or more machines (--backend shards --address)"),
+        (2, 64, 10**6, "take fewer users, --no-population or another --out"),
+    ],
+)
+def test_what_helps_is_advised_and_nothing_else(
+    shards: int, memory: int, free: int, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes the most memory first: no number of users makes room for 5,000 shards."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 0, free))
+    crowd, here = Crowd.synthetic(10**8, 1000, {"seed": 0}), [Machine("this machine", 2, memory << 30)]
+    plan = plan_of(PeerToPeer(0.1), crowd, Settings("shards", shards=shards), here, Saved(tmp_path))
+    with pytest.raises(InputError) as told:
+        plan.check()
+    assert str(told.value).endswith(f"): {advice}")
+    of_shards = f"{shards:,} shards take " in str(told.value)
+    assert of_shards == ("--shards," in advice or "--shards or" in advice)
 
 
 def test_who_is_in_doubt(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from p2p_sim.core.errors import RunLostError
 from p2p_sim.sweep import processes
 from p2p_sim.sweep.time_budget import OUT_OF_TIME, TimeBudget, TimedWorkers
 
@@ -95,3 +96,27 @@ def test_a_time_longer_than_the_system_waits_is_waited_for(seconds: float) -> No
     with processes.Processes(1, _running=[process]) as hands:
         hands._selector.register(popen.stdout, selectors.EVENT_READ, process)
         assert hands.take(time.monotonic() + seconds) == (7, "said\n", "")
+
+
+def _killed(said: str) -> processes._Process:
+    """Return a worker that was killed after it had said something."""
+    popen = subprocess.Popen(
+        ["sh", "-c", f"printf '{said}'; kill -9 $$"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    return processes._Process(popen, 7)
+
+
+def test_how_a_worker_ended_is_said_in_whole_sentences() -> None:
+    """Of whatever it did: the runs of a sweep, calibrations, the cases of an experiment."""
+    advice = ", as the system does when memory runs out: then give a smaller --workers, or end other programs"
+    with processes.Processes(1, _running=[_killed("")]) as hands:
+        hands._selector.register(hands._running[0].popen.stdout, selectors.EVENT_READ, hands._running[0])
+        with pytest.raises(RunLostError) as told:
+            hands.take()
+    assert str(told.value) == (
+        f"a worker was killed by signal 9 before it began{advice}.  What it said is above; what was done is kept: give "
+        "the same command again"
+    )
+    with processes.Processes(1, _running=[_killed(r"ready\n")]) as hands:
+        hands._selector.register(hands._running[0].popen.stdout, selectors.EVENT_READ, hands._running[0])
+        assert hands.take() == (7, None, f"the process that made it was killed by signal 9{advice}")

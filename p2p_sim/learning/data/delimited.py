@@ -137,9 +137,10 @@ def _sniffed(text: bytes, usual: str, what: str) -> str:
         if len(widths) == 1 and widths != {1}:
             fits.append(separator)
     if len(fits) > 1:
+        *others, last = fits
         raise InputError(
-            f"{' and '.join(map(repr, fits))} both divide the lines of {what} evenly: say which separates cells "
-            f"(--separator {fits[0]!r} or --separator {fits[1]!r})"
+            f"{', '.join(map(repr, others))} and {last!r} {'all' if len(fits) > 2 else 'both'} divide the lines of "
+            f"{what} evenly: say which separates cells ({' or '.join(f'--separator {each!r}' for each in fits)})"
         )
     return fits[0] if fits else usual
 
