@@ -31,9 +31,7 @@ WHERE = "Pitfalls 2021, Table 2"
 
 @dataclass(frozen=True)
 class Printed:
-    """A line of Table 2, of the training part: intervals of inf and sup P(y | x), log ratios, losses for
-    ``FLIPS``.
-    """
+    """A line of Table 2, of the training part: intervals of inf and sup P(y | x), log ratios, losses by flip."""
 
     smallest: tuple[float, float]
     largest: tuple[float, float]
