@@ -31,8 +31,8 @@ def least(
     ``trials``: worlds per label.
     ``kind``, ``at``: "delta" if the claim is on ε, in nats, at δ = ``at``; "epsilon" if it is on δ at ε = ``at``.
     ``q``: how often the event of the bound is seen without the label, by the law or as it was counted.  It is
-    held fixed and p, the rate with the label, rises; once p = 1, q falls instead.  ``thresholds``, ``confidence``: as of
-    the bound.  None if no violation can be shown.
+    held fixed and p, the rate with the label, rises; once p = 1, q falls instead.  ``thresholds``, ``confidence``: as
+    of the bound.  None if no violation can be shown.
 
     *Source:* the binomial laws of both counts and Clopper and Pearson's bounds: the bound exceeds the claim if, for the
     count without the label, the count with it is above a quantile.
