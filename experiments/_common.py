@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from experiments import _expected, _made_by, _needs, _plots
 from experiments._expected import Held
 from experiments._processors import HERE, Processors
-from experiments._rows import CasesFailedError, Kept
+from experiments._rows import SUFFIX, CasesFailedError, Kept
 from p2p_sim.core.errors import InputError, RunLostError
 from p2p_sim.report import output_files
 
@@ -141,7 +141,7 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
     place = options.out / f"{experiment.name}.json"
     check(parser, place, options.out / f"{experiment.name}.csv")
     if given.fresh:
-        for kept in options.out.glob(f"{experiment.name}*.csv.rows.json"):
+        for kept in _kept_by(experiment.name, options.out):
             kept.unlink()
     try:
         return _run(experiment, options, place)
@@ -153,6 +153,16 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> int:
             f"{experiment.name}: ended; the same command goes on with the rows it has kept", file=sys.stderr
         )
         return INTERRUPTED
+
+
+def _kept_by(name: str, out: Path) -> list[Path]:
+    """Return the files of rows of one script's tables, without those of a script whose name only begins alike."""
+    longer = [each.stem for each in _made_by.FOLDER.glob(f"{name}_*.py")]
+    return [
+        file
+        for file in out.glob(f"{name}*.csv{SUFFIX}")
+        if not any(file.name.startswith(each) for each in longer)
+    ]
 
 
 def _importable(experiment: Experiment) -> Experiment:

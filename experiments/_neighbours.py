@@ -26,6 +26,7 @@ from p2p_sim.leakage import estimated_loss, instance_loss
 from p2p_sim.leakage.estimated_loss import EstimatedLoss, Smoothness
 from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
 from p2p_sim.learning.data import datasets, svmlight
+from p2p_sim.rundir import integrity
 
 Floats = npt.NDArray[np.float64]
 CONFIDENCE = 0.99
@@ -36,6 +37,9 @@ PRIORS = {"kag14": 0.256, "kdd12": 0.044, "kdd10": 0.861, "SUSY": 0.457}
 
 ORIGINAL_ROWS, ORIGINAL_K, HASHED = 200_000, 1000, 128
 """Of an original: rows that are drawn, neighbours, and columns for its features; SUSY's 18 stay as they are."""
+
+_TABLE = "pitfalls_figure1_neighbours"
+"""Of the shares of labels, which several experiments use."""
 
 _ROWS = random_words.stream("experiments", "rows", 0)
 
@@ -83,10 +87,10 @@ class People:
 def people(options: Options, originals: Path | None) -> list[People]:
     """Return the losses of people in the originals if there is a folder of them, else in the stand-ins.
 
-    Shares of labels among neighbours are kept in ``options.out`` for all experiments that need them, and dropped by
-    ``pitfalls_figure1 --fresh``.  Raises InputError for a folder without any of the originals.
+    Shares of labels among neighbours are kept in ``options.out`` for all experiments that need them; ``--fresh`` of
+    any of these drops them.  Raises InputError for a folder without any of the originals.
     """
-    kept = options.kept("pitfalls_figure1_neighbours", "data sets")
+    kept = options.kept(_TABLE, "data sets")
     if originals is not None:
         return _originals(kept, originals)
     sets = QUICK if options.quick else STAND_INS
@@ -129,7 +133,7 @@ def _originals(kept: Kept, folder: Path) -> list[People]:
     there = {name: file.absolute() for name, file in files.items() if file is not None}
     cases: list[Case] = [
         (
-            {"data": name, "bytes": file.stat().st_size, "k": ORIGINAL_K, "rows": ORIGINAL_ROWS},
+            {"data": name, "content": integrity.sha256(file), "k": ORIGINAL_K, "rows": ORIGINAL_ROWS},
             partial(_of_original, name, file),
         )
         for name, file in there.items()
@@ -209,10 +213,19 @@ def main(experiment: Experiment, run: Callable[[Options, Path | None], Outcome])
     parser.add_argument(
         "--originals", type=Path, help="folder with kag14, kdd12, kdd10, SUSY in svmlight format"
     )
+    parser.add_argument(
+        "--fresh", action="store_true", help=argparse.SUPPRESS
+    )  # of _common.main, which says it
     given, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         print(parser.format_help().removeprefix("usage: ").replace("options:", "beside what follows:"))
-    asked = replace(experiment, run=lambda options: run(options, given.originals))
-    if given.originals is not None:  # earlier values are of the stand-ins
-        asked = replace(asked, values={}, parts={})
-    return _common.main(asked, rest)
+
+    def asked_run(options: Options) -> Outcome:
+        if given.fresh:  # also where another experiment's --fresh would drop them
+            Kept(options.out / f"{_TABLE}.csv", fresh=True)
+        return run(options, given.originals)
+
+    asked = replace(experiment, run=asked_run)
+    if given.originals is not None:  # stand-ins, and earlier values, which are theirs, are of no use
+        asked = replace(asked, needs=(), values={}, parts={})
+    return _common.main(asked, [*rest, *(["--fresh"] if given.fresh else [])])

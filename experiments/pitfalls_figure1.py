@@ -107,9 +107,8 @@ def _of_lemma1(rows: Sequence[dict[str, Any]]) -> list[Claim]:
             "people beyond its thresholds are all who lose more than τ, or more: J is bounded from above",
             f"prior 0.5, flip 0.01, τ = 10.5: just inside {inside.low:.3g} the loss is {beyond:.2f}",
             "not reproduced" if no_upper else "reproduced",
-            "erratum pitfalls-lemma-1-inside: its closed form for the thresholds is no bound; here both roots are "
-            "found "
-            "numerically",
+            "erratum pitfalls-lemma-1-inside: its closed form for the thresholds is no bound; here both "
+            "roots are found numerically",
         ),
         Claim(
             "this project: Pitfalls 2021, Lemma 1, from below",
@@ -134,14 +133,13 @@ def _of_theorem2(known: Sequence[dict[str, Any]]) -> list[Claim]:
     return [
         Claim(
             "Pitfalls 2021, Theorem 2", "Ĵ + √(ln(6/δ)/2n) + δ/3 bounds J from above with probability 1 - δ",
-            f"P(y | x) of 0.1 and 0.9, flip 0.01, τ = {tau}, n = {n:,}, k = {k:,}: J = {truth:g}, its bound "
-            f"{bound:.4f}. Where "
-            f"P(y | x) is known and neighbours are searched, it is below J at {len(below)} of {len(known)} τ, "
-            f"at τ = {worst['tau']:g} {worst['theorem2_exact_thresholds']:.3f} instead of {worst['true_J']:.3f}",
+            f"P(y | x) of 0.1 and 0.9, flip 0.01, τ = {tau}, n = {n:,}, k = {k:,}: J = {truth:g}, its "
+            f"bound {bound:.4f}. Where P(y | x) is known and neighbours are searched, it is below J at "
+            f"{len(below)} of {len(known)} τ, at τ = {worst['tau']:g} "
+            f"{worst['theorem2_exact_thresholds']:.3f} instead of {worst['true_J']:.3f}",
             "not reproduced" if wrong else "reproduced",
-            "erratum pitfalls-theorem-2: Eq. 3 subtracts 2c from what it counts, so that it undercounts, even "
-            "with exact "
-            "thresholds",
+            "erratum pitfalls-theorem-2: Eq. 3 subtracts 2c from what it counts, so that it undercounts, "
+            "even with exact thresholds",
         )
     ]  # fmt: skip
 
@@ -179,9 +177,8 @@ def _of_bounds(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) 
     return Claim(
         "this project: Pitfalls 2021, Theorem 2, corrected",
         "J lies between a lower and an upper bound from the exact thresholds and η̂ ± C(n, k, δ)",
-        f"where P(y | x) is known, J lies between them at {len(held)} of {len(known)} τ; in all data the estimate "
-        f"does at "
-        f"{len(ordered)} of {len(rows) + len(known)}",
+        f"where P(y | x) is known, J lies between them at {len(held)} of {len(known)} τ; in all data the "
+        f"estimate does at {len(ordered)} of {len(rows) + len(known)}",
         "reproduced" if every else "not reproduced",
         "the corrected bounds of docs/laws.md, Clopper-Pearson for the count; conditional on known smoothness",
     )  # fmt: skip

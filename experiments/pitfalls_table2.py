@@ -31,8 +31,7 @@ WHERE = "Pitfalls 2021, Table 2"
 
 @dataclass(frozen=True)
 class Printed:
-    """A line of Table 2, of the training part: intervals of inf and sup P(y | x), log ratios, losses for "
-    "``FLIPS``."""
+    """A line of Table 2, of the training part: intervals of inf and sup P(y | x), log ratios, losses by flip."""
 
     smallest: tuple[float, float]
     largest: tuple[float, float]
@@ -120,10 +119,8 @@ def _clipped(columns: Sequence[Mapping[str, Any]]) -> Claim:
         f"{WHERE}, kdd12", "the log ratio of the least P(y | x) is 27.63, so that nobody loses more than 29.1",
         f"ln((1 - {clip:g})/{clip:g}) = {found:.2f}; with its least P(y | x) of 0 the loss is {upper}",
         "not reproduced" if is_clip else "reproduced",
-        "erratum pitfalls-table-2-kdd12: no neighbour had label 1, and an empirical zero was clipped at 1e-12. "
-        "That is no "
-        "measurement: "
-        "the loss is without limit, or an interval",
+        "erratum pitfalls-table-2-kdd12: no neighbour had label 1, and an empirical zero was clipped at "
+        "1e-12. That is no measurement: the loss is without limit, or an interval",
     )  # fmt: skip
 
 
@@ -138,9 +135,8 @@ def _header() -> Claim:
         f"{WHERE}, column of low ratios", "kag14's 5.28 is ln((1 - m_L)/m_H)",
         f"with ends rounded to two digits that is {header:.2f} at most; ln((1 - m_H)/m_L) reaches {other:.2f}",
         "not reproduced" if reached else "reproduced",
-        "erratum pitfalls-table-2-header: the column is of the other ends than its header says; losses by the "
-        "intervals stand "
-        "beside",
+        "erratum pitfalls-table-2-header: the column is of the other ends than its header says; losses by "
+        "the intervals stand beside",
     )  # fmt: skip
 
 
@@ -177,11 +173,10 @@ def _of_data(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
         claims.append(
             Claim(
                 WHERE, f"with features the worst loss is far above the promise, often infinite; here {row['data']}",
-                f"flip 0.01: ε = {row['epsilon']:.2f}, estimated {row['nu_max']:.2f}, at least {row['lower']:.2f} "
-                f"and at most "
-                f"{row['upper']:.2f}; P(y | x) from {row['m']:.4f} to {row['M']:.4f}; of {row['n']:,} people "
-                f"{row['alike']:,} "
-                f"have {row['k']:,} neighbours of one label",
+                f"flip 0.01: ε = {row['epsilon']:.2f}, estimated {row['nu_max']:.2f}, at least "
+                f"{row['lower']:.2f} and at most {row['upper']:.2f}; P(y | x) from {row['m']:.4f} to "
+                f"{row['M']:.4f}; of {row['n']:,} people {row['alike']:,} have {row['k']:,} neighbours of "
+                "one label",
                 "reproduced" if agrees else "reproduced in shape" if above
                 else "not reproduced" if original else "not comparable",
                 f"{why}; in shape: the lower end is above ε"

@@ -96,9 +96,8 @@ def _of_estimator(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]
         ),
         Claim(
             "Release 2023, Theorem 6.6", "J is at least Ĵ - 2 √(ln(2/δ)/2n) - δ",
-            f"with 1/n but Eq. 14's branches it exceeds J at {len(wrong)} of {len(known)} τ where P(y | x) is "
-            f"known, at "
-            f"τ = {worst['tau']:g} {worst['bound_14']:.3f} for {worst['true_J']:.3f}",
+            f"with 1/n but Eq. 14's branches it exceeds J at {len(wrong)} of {len(known)} τ where P(y | x) "
+            f"is known, at τ = {worst['tau']:g} {worst['bound_14']:.3f} for {worst['true_J']:.3f}",
             "not reproduced" if wrong else "reproduced",
             "erratum release-eq-14-branch: its second term compares with the lower root of H where the upper one "
             "is meant",

@@ -264,7 +264,7 @@ FURTHER = {
     "sweep": ("small runs of a sweep, and one that is killed", "[sweeps.md](sweeps.md#how-fast-it-is)"),
     "faults": ("nodes, shards and runs that are killed", "[failures.md](failures.md#how-it-was-tried)"),
     "hosts": ("a cluster of three hosts on one machine (needs root)",
-              "[deployment.md](deployment.md#hosts-of-a-network-tried)"),
+              "[deployment-tried.md](deployment-tried.md#hosts-of-a-network)"),
 }  # fmt: skip
 """Benchmarks whose figures are on other pages: what they measure, and where that is told."""
 

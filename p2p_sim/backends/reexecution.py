@@ -24,9 +24,9 @@ REPEATS = 3
 def until_whole(
     set_up: Callable[[list[Hosted], bool], Engine], settings: Settings, compute: ModuleType, since: float
 ) -> tuple[Finished, dict[str, float]]:
-    """Return what a run leaves, and the seconds of its start-up and its rounds, and of lost attempts if there were any.
+    """Return the finished run, and seconds by phase; ``lost`` is there only after a repeat.
 
-    ``set_up``: adds each of its actors to the list at once; whether this is a repeat; returns the engine over them.
+    ``set_up(actors, is_repeat)`` appends each actor it starts to ``actors`` at once, and returns the engine over them.
     ``since``: when the start-up began.  What lost attempts wrote of a trace is removed.  Raises RunLostError if an
     actor is lost in the last attempt, and at once if Ray itself is.
     """

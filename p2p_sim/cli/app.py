@@ -1,4 +1,4 @@
-"""The command line as typer has it: each verb registers here."""
+"""The typer application that every command registers with."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ProtocolCommand(OnceCommand):
         try:
             super().format_help(ctx, formatter)
         finally:
-            self.epilog = own  # the command serves again
+            self.epilog = own  # restore: the command object may be used again
 
 
 def _version(wanted: bool) -> None:

@@ -17,9 +17,10 @@ Ids = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Members:
-    """For each party of a block, her group, a set of users: group c is ``order[starts[c] : starts[c + 1]]``, ascending.
+    """For each party of a block, a set of users: her group, c in ``codes``.
 
-    ``order`` None: group c is the rows ``starts[c] .. starts[c + 1] - 1``.
+    Group c is the rows ``order[starts[c] : starts[c + 1]]``, ascending; ``order`` None: the rows from ``starts[c]`` to
+    ``starts[c + 1] - 1``.
     ``labels``: what the groups are called outside, None where they have no names.
     """
 

@@ -56,7 +56,7 @@ def write(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def compact(columns: Mapping[str, Array]) -> dict[str, Any]:
-    """Return how Parquet is to store columns that are of these values, or begin with them."""
+    """Return Parquet writer options chosen from these values, or the first rows of them."""
     rising = [name for name, values in columns.items() if rises(values)]
     return {"compression": "zstd", **encodings(columns, rising)}
 

@@ -213,6 +213,14 @@ def test_fresh_drops_rows_that_were_kept(tmp_path: Path) -> None:
     assert not rows.exists()
 
 
+def test_fresh_leaves_the_rows_of_scripts_whose_names_begin_alike(tmp_path: Path) -> None:
+    (out := tmp_path / "out").mkdir()
+    for table in ("release_figure3", "release_figure3_part", "release_figure3_network"):
+        (out / f"{table}.csv.rows.json").write_text("{}")
+    assert run(tmp_path, "--fresh", experiment=replace(THIS, name="release_figure3", values={})) == 0
+    assert [file.name for file in out.glob("*.rows.json")] == ["release_figure3_network.csv.rows.json"]
+
+
 @pytest.mark.parametrize("part", ["where", "says", "found", "why"])
 def test_a_claim_has_all_of_its_parts(part: str) -> None:
     with pytest.raises(InputError, match=f"has no '{part}'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,45 @@ def test_the_papers_own_files_take_the_place_of_stand_ins(tmp_path, monkeypatch)
         _neighbours.people(Options(True, None, tmp_path), Path(__file__).parent)
     with pytest.raises(InputError, match="--originals '/nope': is no folder; give one that holds kag14"):
         _neighbours.people(Options(True, None, tmp_path), Path("/nope"))
+
+
+@pytest.fixture
+def susy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one original; no data set that could stand in."""
+    monkeypatch.setenv("P2P_SIM_DATA", str(tmp_path / "nothing"))
+    (folder := tmp_path / "originals").mkdir()
+    (folder / "SUSY").write_text("".join(f"{i % 2} 1:{i % 2}.5 18:1\n" for i in range(60)))
+    return folder
+
+
+def with_originals(monkeypatch: pytest.MonkeyPatch, folder: Path, out: Path, *more: str) -> dict[str, Any]:
+    """What a quick run of pitfalls_table2 says."""
+    words = ["pitfalls_table2", "--quick", "--originals", str(folder), "--out", str(out), *more]
+    monkeypatch.setattr("sys.argv", words)
+    assert _neighbours.main(pitfalls_table2.EXPERIMENT, pitfalls_table2.run) == 0
+    return dict(json.loads((out / "pitfalls_table2.json").read_text()))
+
+
+def test_originals_need_no_stand_in(susy, tmp_path, monkeypatch):
+    told = with_originals(monkeypatch, susy, tmp_path / "found")
+    assert told["skipped"] == ""
+    assert any("here SUSY" in claim["says"] for claim in told["claims"])
+
+
+def test_an_original_of_other_labels_and_the_same_size_is_read_again(susy, tmp_path):
+    options = Options(True, None, tmp_path)
+    before = _neighbours.people(options, susy)[0].prior
+    (susy / "SUSY").write_text("".join(f"{int(i % 3 == 0)} 1:{i % 2}.5 18:1\n" for i in range(60)))
+    assert before == 0.5
+    assert _neighbours.people(options, susy)[0].prior == pytest.approx(1 / 3)
+
+
+def test_fresh_drops_the_shares_that_are_kept_for_several_experiments(susy, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "found"
+    with_originals(monkeypatch, susy, out)
+    with_originals(monkeypatch, susy, out)
+    assert "1 of 1 data sets were there already" in capsys.readouterr().err
+    with_originals(monkeypatch, susy, out, "--fresh")
+    err = capsys.readouterr().err
+    assert "were there already" not in err
+    assert "nearest neighbours of 60 people" in err

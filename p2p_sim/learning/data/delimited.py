@@ -125,7 +125,7 @@ def _lines(text: bytes, separator: str) -> Iterator[list[str]]:
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=separator)
     try:
         yield from filter(None, lines)
-    except csv.Error:  # a cell of more than 128 KiB: what is no table is reported later
+    except csv.Error:  # a cell over 128 KiB: stop here; what is wrong is reported when cells are read
         return
 
 

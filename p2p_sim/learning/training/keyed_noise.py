@@ -12,9 +12,10 @@ from p2p_sim.core.random_words import own_words
 
 
 def gaussian(seed: int, stream: int, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Return standard Gaussian noise: the quantiles of the stream's random words, the middles of 2^53 equal parts.
+    """Return standard Gaussian noise of a stream.
 
-    None is beyond 8.3 standard deviations.
+    Each random word picks the middle of one of 2^53 equal parts of (0, 1); its normal quantile is returned.  None is
+    beyond 8.3 standard deviations.
     """
     from scipy.special import ndtri
 

@@ -26,12 +26,13 @@ _MOST = 60.0  # nats: no trials measure so much
 def least(
     kind: str, at: float, claim: float, q: float, trials: int, thresholds: float, confidence: float
 ) -> float | None:
-    """Return the least true ε or δ above a claim that ``trials`` worlds a label contradict with chance ``CHANCE``.
+    """Return the smallest true ε or δ that an audit would show to exceed the claim, with probability ``CHANCE``.
 
+    ``trials``: worlds per label.
     ``kind``, ``at``: "delta" if the claim is on ε, in nats, at δ = ``at``; "epsilon" if it is on δ at ε = ``at``.
-    ``q``: how often the event of the bound is seen without the label, by the law or as it was counted.  What is
-    varied is how often it is seen with the label; if always is not enough, then it is seen always, and without the
-    label as seldom as it must be.  ``thresholds``, ``confidence``: as of the bound.  None if no violation can be shown.
+    ``q``: how often the event of the bound is seen without the label, by the law or as it was counted.  It is
+    held fixed and p, the rate with the label, rises; once p = 1, q falls instead.  ``thresholds``, ``confidence``: as
+    of the bound.  None if no violation can be shown.
 
     *Source:* the binomial laws of both counts and Clopper and Pearson's bounds: the bound exceeds the claim if, for the
     count without the label, the count with it is above a quantile.

@@ -24,7 +24,7 @@ WIDEST = 64.0
 _U = 2.0**-53
 _FEW = 100  # epsilons whose ends are computed side by side
 _BLOCK = 32  # cells that fit a cache
-_LOST = 1e-280  # more than all masses that underflow: a run more leaves their sum as it is
+_LOST = 1e-280  # more than all mass that is lost to underflow: one more run does not multiply it
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,10 @@ class LaplaceRuns:
         return cls(width, runs, atoms, cells, (even.T @ cells)[0], (odd.T @ cells)[0])
 
     def ends(self, epsilon: Array, shift: float) -> tuple[Array, Array, Array]:
-        """Return delta between certified ends at each ``epsilon`` (nats, any sign), right to ``shift``."""
+        """Return a lower bound of delta, delta and an upper bound at each ``epsilon`` (nats, any sign).
+
+        The bounds hold even if epsilon is off by up to ``shift``.
+        """
         shift += self.shift
         three = [epsilon + by for by in (shift, 0.0, -shift)]
         if len(epsilon) <= _FEW:
@@ -116,8 +119,8 @@ def upper_part(cells: Array, part: Array) -> Array:
 def _one_more(cells: Array, atoms: Array, width: float, n: int) -> tuple[Array, Array]:
     """Return cells and atoms of n + 1 runs from those of n.
 
-    From two cells comes one: the run's atoms move the one above down and the one below up; its density brings what of
-    the one above is below a place, and what of the one below is above it.
+    Each new cell is made from two neighbours: the run's atoms move the upper one down and the lower one up; its density
+    adds, at each place, the part of the upper one that lies below, and the part of the lower one that lies above.
     """
     decay, share = math.exp(-width), width / (2 * n)
     if n % 2:  # one cell below 0: except for the tilt the mirror image of one above
@@ -257,7 +260,10 @@ class LaplacePair:
         return one[1] + two[1] + q
 
     def ends(self, epsilon: Array, shift: float) -> tuple[Array, Array, Array]:
-        """Return delta between certified ends at each ``epsilon`` (nats, any sign), right to ``shift``."""
+        """Return a lower bound of delta, delta and an upper bound at each ``epsilon`` (nats, any sign).
+
+        The bounds hold even if epsilon is off by up to ``shift``.
+        """
         found = np.array([self._one(float(e), shift) for e in epsilon]).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
@@ -316,7 +322,10 @@ class Closed(Protocol):
     """Runs whose delta is known at any epsilon; both directions are alike."""
 
     def ends(self, epsilon: Array, shift: float) -> tuple[Array, Array, Array]:
-        """Return delta between certified ends at each ``epsilon`` (nats, any sign), right to ``shift``."""
+        """Return a lower bound of delta, delta and an upper bound at each ``epsilon`` (nats, any sign).
+
+        The bounds hold even if epsilon is off by up to ``shift``.
+        """
 
 
 @dataclass(frozen=True)

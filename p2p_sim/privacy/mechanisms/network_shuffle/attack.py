@@ -40,10 +40,10 @@ MOST_ENDS = 60_000
 def attack(protocol: NetworkShuffle, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what noisy labels say of all users: how many there are of each, or what one holder handed in.
 
-    On a complete graph without the wire, only the numbers count: after the first step, which colluders see of some,
-    everybody is equally likely to have begun a report.  On other graphs the basis is "lower".  Where few steps are
-    made, the learner looks, for each user, at the reports of the one holder that tell most of her; otherwise, and in
-    other views, at the numbers in all.
+    On a complete graph, unless the wire is read, only the counts matter: after one step every user is equally likely
+    to hold any report.  Colluders know who began those that they received in the first step.  On other graphs the
+    basis is "lower".  Where few steps are made, the learner looks, for each user, at the reports of the one holder
+    that tell most of her; otherwise, and in other views, at the numbers in all.
     """
     check_nothing_missing(view)
     check_prior_rows(view, eta, protocol.labels)
