@@ -77,7 +77,7 @@ def _sha256(file: Path) -> str:
 def write(folder: Path, content: Mapping[str, Any]) -> None:
     """Write what is asked into the folder of a run that begins, completely or not at all; raises StorageError."""
     text = json.dumps(integrity.with_checksum(content), indent=2) + "\n"
-    fresh = folder / f".{ASKED}.tmp"
+    fresh = folder / f".p2p-sim-{ASKED}"
     with full_disk.told("what is asked of the run", folder):
         try:
             fresh.unlink(missing_ok=True)  # of a process that was killed
