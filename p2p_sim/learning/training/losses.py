@@ -232,6 +232,9 @@ def easy_llp(bags: Bags, prior: Array) -> Array:
 Loss = Callable[[Array], tuple[float, Array]]
 """From scores (n, k) to the loss and its gradient (n, k)."""
 
+FINE = 64 * np.finfo(float).eps
+"""L-BFGS stops where the loss falls by no larger share: it then ends by the gradient, as scikit-learn's does."""
+
 PENALTY = 1.0
 """Weight of half the squared weights, as in scikit-learn's logistic regression with C = 1."""
 
@@ -239,7 +242,7 @@ TOLERANCE = 1e-4
 """Stops when no entry of the gradient, divided by the number of rows, is larger; as in scikit-learn."""
 
 REDUCTION = 1e-2
-"""Stops not before the gradient is so many times the largest entry by a feature's weight that it had at the start.
+"""The gradient must also fall to this share of its largest entry at the start (without the intercept's).
 
 The less a release says, the smaller the gradient everywhere: at a small epsilon it is below ``TOLERANCE`` at the start.
 """
@@ -280,13 +283,12 @@ class Regression:
         parts: Callable[[Array], Iterable[tuple[Array, Loss]]],
         begin: Array,
         tolerance: float,
-        **options: Any,
     ) -> Regression:
         """Minimize the sum of the losses of parts of the rows, from the weights ``begin`` on.
 
         ``parts``: is called for every evaluation, with the weights there, and returns ``features`` of rows with the
         loss of their scores, a part after the other.  ``tolerance``: stops when no entry of the gradient is larger,
-        and ``REDUCTION`` holds; ``options``: of L-BFGS.
+        and ``REDUCTION`` holds.
         """
         from scipy.optimize import minimize
 
@@ -310,7 +312,7 @@ class Regression:
             tolerance = min(tolerance, max(small, LEAST_TOLERANCE * tolerance))
             found = minimize(
                 lambda flat: first.pop() if first else objective(flat), begin.ravel(), jac=True, method="L-BFGS-B",
-                options={"maxiter": self.max_iterations, "gtol": tolerance} | options,
+                options={"maxiter": self.max_iterations, "gtol": tolerance, "ftol": FINE},
             )  # fmt: skip
             self.weights, self.converged = found.x.reshape(shape), bool(found.success)
             self.flat = self._flat(features for features, _ in parts(self.weights))

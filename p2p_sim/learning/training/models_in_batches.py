@@ -38,8 +38,6 @@ Array = npt.NDArray[Any]
 BATCH = 1 << 16
 """Rows of a batch, at most: of wide ones fewer."""
 
-_FINE = {"ftol": 64 * np.finfo(float).eps}  # L-BFGS then ends by the gradient, as scikit-learn's does
-
 
 class Examples(typing.Protocol):
     """Rows of features and labels that are read in batches."""
@@ -233,7 +231,7 @@ def _logistic(labelled: Labelled, first_pass: FirstPass, classes: int, tolerance
             some = counts.any(axis=1)
             yield model.features(x[some]), partial(_of_counts, counts=counts[some][:, present])
 
-    model.descend(parts, model.weights, tolerance * float(first_pass.counts.sum()), **_FINE)
+    model.descend(parts, model.weights, tolerance * float(first_pass.counts.sum()))
     return _Logistic(model, present, classes)
 
 

@@ -121,6 +121,20 @@ def test_reports_and_batches_find_the_same() -> None:
     assert np.allclose(one.weights, in_batches.weights, rtol=0, atol=1e-6)
 
 
+def test_a_small_gain_does_not_end_a_fit_before_its_gradient_is_small(monkeypatch: Any) -> None:
+    """The loss of 50,000 reports that say next to nothing falls by a small share of it only."""
+    lie = 0.4999
+    x, bags = made(2, lie, 0, 50_000, 1, 0)
+    of = objective(x, bags, channel(2, lie))
+    at_start = np.abs(of(np.zeros(7))[1][:-1]).max()
+    model = match(x, bags, lie)
+    assert model.converged
+    assert np.abs(of(model.weights.ravel())[1]).max() <= losses.REDUCTION * at_start
+    monkeypatch.setattr(losses, "FINE", 2.2e-9)  # scipy's own
+    twin = match(x, bags, lie)
+    assert np.abs(of(twin.weights.ravel())[1]).max() > losses.REDUCTION * at_start
+
+
 def test_expected_reports_of_little_epsilon_give_the_true_probabilities(monkeypatch: Any) -> None:
     """Gradients are of second order in how little a report says: for each row below the tolerance from the start."""
     kind = np.arange(1000) % 2
