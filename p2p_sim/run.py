@@ -265,8 +265,9 @@ def load(path: str | Path) -> Run:
     A population of more than 1,000,000 users is read on access, and only the part that is needed.
     """
     folder = path_of("path", path)
-    here = folder.absolute() if os.path.lexists(folder) else folder  # the caller may go to another folder
-    return Run(**run_directory.load(here))
+    if os.path.lexists(folder / run_json.RUN):
+        folder = folder.absolute()  # the caller may go to another folder
+    return Run(**run_directory.load(folder))
 
 
 @showing
