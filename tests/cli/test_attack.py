@@ -101,7 +101,7 @@ def test_who_might_deviate_is_attacked_as_who_does_not(cli) -> None:
     curious, deviating = done.json["views"]
     assert (curious["view"], curious["users"]) == ("aggregator+3*user", 21)
     assert deviating["view"] == "aggregator+3*user: deviating users"
-    assert "no run has users or servers who deviate" in attackers(deviating)["optimal"]["why"]
+    assert "no run has messages of users or servers who deviate" in attackers(deviating)["optimal"]["why"]
     assert [bound["holds"] for bound in deviating["bounds"] if "Theorem 2;" in bound["source"]] == [True]
 
 

@@ -12,9 +12,9 @@ import pytest
 from p2p_sim.comparison import folder
 from p2p_sim.rundir import comparison_files
 from tests.cli.conftest import below
-from tests.comparison.conftest import hands
+from tests.comparison.conftest import pools
 
-__all__ = ["hands"]
+__all__ = ["pools"]
 
 TWO = ("--protocols", "randomized-response,peer-to-peer")
 FEW = ("compare", "--users", 240, "--cluster-size", 60, "--features", 3, *TWO, "--seeds", 3)
@@ -41,22 +41,22 @@ class Sleeping(Protocol):
 '''
 
 
-@pytest.mark.usefixtures("hands")
-def test_it_recommends_and_goes_on_where_it_was(cli: Any, hands: Any) -> None:
+@pytest.mark.usefixtures("pools")
+def test_it_recommends_and_goes_on_where_it_was(cli: Any, pools: Any) -> None:
     done = cli(*ASKED, "user<=2", "--out", "mine")
     assert done.status == 0
     assert "asked for: ε of learner <= 3, with user <= 2, at δ = 1e-06" in done.out
     assert "Take " in done.out
     assert done.out.endswith("Kept in mine\n")
     assert {"calibrations", "runs", "picture"} <= {place.name for place in Path("mine").iterdir()}
-    made = [len(each.made) for each in hands]
+    made = [len(each.made) for each in pools]
     again = cli(*ASKED, "user<=2", "--out", "mine", "--json")
-    assert [len(each.made) for each in hands] == made  # nothing is made twice
+    assert [len(each.made) for each in pools] == made  # nothing is made twice
     assert again.status == 0
     assert again.json["recommendation"]["protocol"] in done.out
 
 
-@pytest.mark.usefixtures("hands")
+@pytest.mark.usefixtures("pools")
 def test_where_nothing_fits_the_status_is_1_and_it_says_what_would_do(cli: Any) -> None:
     how = ("--features", 2, "--seeds", 1, "--protocols")
     done = cli("compare", "--users", 90, *how, "label-proportions", "--target", "epsilon=0.002")
@@ -72,7 +72,7 @@ def test_where_nothing_fits_the_status_is_1_and_it_says_what_would_do(cli: Any) 
     assert "what would do: make the clusters larger (one of 4 users at least" in told
 
 
-@pytest.mark.usefixtures("hands")
+@pytest.mark.usefixtures("pools")
 def test_what_there_was_no_time_for_is_named_and_made_later(cli: Any) -> None:
     first = cli(*ASKED, "--out", "mine", "--budget", "0.000001s")
     assert first.status == 1
@@ -112,7 +112,7 @@ def test_bad_input_is_refused_and_nothing_is_left(words: Any, said: str, cli: An
 
 
 @pytest.fixture
-def kept(cli: Any, hands: Any, tmp_path: Path) -> Path:
+def kept(cli: Any, pools: Any, tmp_path: Path) -> Path:
     """A folder with a comparison."""
     assert cli(*ASKED).status == 0
     (place,) = (tmp_path / folder.COMPARISONS).iterdir()
@@ -152,7 +152,7 @@ def test_rm_removes_a_comparison_but_none_that_is_written_or_holds_other_files(c
 
 @pytest.mark.usefixtures("ray_session")
 def test_a_ray_cluster_gives_the_same_table(
-    cli: Any, hands: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Any, pools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray
 
