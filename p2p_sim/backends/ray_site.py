@@ -9,6 +9,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -159,6 +160,7 @@ class SiteActors:
     here: dict[str, str]
     options: dict[str, Any]
     _starting: dict[Any, tuple[str, Hosted, Any]] = field(default_factory=dict)
+    _cpus: int = 0
 
     @classmethod
     def of(cls, protocol: Protocol, hosted: list[Hosted], **options: Any) -> SiteActors:
@@ -172,6 +174,7 @@ class SiteActors:
         All at once, their processes would starve each other.  ``options``: of this one, for Ray.
         """
         options = self.options | options
+        self._cpus += options.get("num_cpus", 0)
         made_for = SiteActor, tuple(options.items()), module_finder.opened()
         host = ray_session.idle(made_for, self._has_code)
         if host is None:
@@ -201,11 +204,20 @@ class SiteActors:
     def _check_one(self) -> None:
         waiting = list(self._starting)
         names = ", ".join(name for name, *_ in self._starting.values())
-        ready = wait(waiting, f"start of {names}", START_SECONDS)
+        ready = wait(waiting, f"start of {names}", START_SECONDS, self._check_room)
         name, host, check = self._starting.pop(ready)
         if check is not None:
             self._check_code(name, host, check)
         fetch(ready, f"start of {name}")
+
+    def _check_room(self) -> None:
+        """Raise ActorLostError if a machine was lost after CPUs were counted: Ray would wait for another for ever."""
+        there = int(ray.cluster_resources().get("CPU", 0))
+        if there < self._cpus:
+            raise ActorLostError(
+                f"a machine was lost while shards started: they need {self._cpus} CPUs, and the cluster has {there} "
+                "left"
+            )
 
     def _check_code(self, name: str, host: Hosted, check: Any) -> None:
         try:
@@ -260,11 +272,13 @@ class RaySite:
         return self.actor.write.remote(*given)
 
 
-def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
+def wait(
+    handles: list[Any], doing: str, limit: float = math.inf, look: Callable[[], None] | None = None
+) -> Any:
     """Wait until one of some values is there; return its handle.
 
-    After 30 seconds a warning says what is waited for.  Raises RunLostError if Ray itself has ended, and after
-    ``limit`` seconds.
+    After 30 seconds a warning says what is waited for.  ``look``: called every second.  Raises RunLostError if Ray
+    itself has ended, and after ``limit`` seconds; and what ``look`` raises.
     """
     start, warned = time.monotonic(), False
     while True:
@@ -274,6 +288,8 @@ def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
         ended = ray_session.lost()
         if ended is not None:
             raise RunLostError(f"{doing}: Ray was lost, {ended}. {AGAIN}")
+        if look is not None:
+            look()
         silent = time.monotonic() - start
         if silent > limit:
             raise RunLostError(f"{doing}: no answer within {limit:.0f} s: {busy()}")

@@ -241,3 +241,17 @@ def test_on_a_cluster_a_repeat_takes_the_processors_that_are_left(monkeypatch: p
     assert shards._fitting(3, 100, settings, repeat=True) == 2
     with pytest.raises(p2p_sim.InputError, match="has 2 CPUs"):
         shards._fitting(3, 100, settings, repeat=False)
+
+
+def test_a_machine_that_is_lost_before_its_shard_was_placed_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ray would keep the shard waiting for a processor that is gone."""
+    cpus = [3, 3, 2]
+    actors = ray_site.SiteActors([], (), {}, {"num_cpus": 1}, {"asked": ("shard 2", None, None)}, 3)  # type: ignore[dict-item]
+    monkeypatch.setattr(ray_site.ray, "wait", lambda *_, **__: ([], ["asked"]))
+    monkeypatch.setattr(ray_site.ray, "cluster_resources", lambda: {"CPU": float(cpus.pop(0))})
+    monkeypatch.setattr(ray_session, "lost", lambda: None)
+    with pytest.raises(ray_session.ActorLostError, match="they need 3 CPUs, and the cluster has 2 left"):
+        actors.check()
+    assert not cpus

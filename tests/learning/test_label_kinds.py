@@ -88,7 +88,7 @@ def test_named_sets_have_the_kind_of_their_default() -> None:
 @pytest.mark.parametrize(
     ("labels", "said", "words"),
     [
-        (list(range(40)), {}, "40 different.*--range LOW,HIGH; it is not taken from the labels.*--positive.*--categorical y"),
+        (list(range(40)), {}, "40 different.*--range LOW,HIGH; it is not taken.*--positive.*--categorical y"),
         ([0.5, 1, 2] * 20, {}, "3 different numbers"),
         (["a", "b"] * 20, {"range": (0, 1)}, "is text, 'a', 'b', and range goes with numbers"),
         ([0, 1] * 20, {"range": (0, 1), "positive": ["1"]}, "range says .* numbers, and positive that it is classes"),
