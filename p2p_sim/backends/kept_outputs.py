@@ -86,9 +86,8 @@ class _RoleOutput:
         if self._growing is None:
             self._growing = self.target.open(self.role, self.site)
         if self.threads > 1 and max(map(len, columns.values())) >= _LONG:
-            with ThreadPoolExecutor(
-                1
-            ) as other:  # this thread writes: Ctrl-C, which comes here, finds no file in use
+            # This thread writes: Ctrl-C comes here, and finds no file in use.
+            with ThreadPoolExecutor(1) as other:
                 hashed = other.submit(self._hash, columns)
                 self._growing.add(columns)
                 lanes = hashed.result()
