@@ -30,8 +30,8 @@ _LONG = 1 << 20
 """Rows of a block, such as what a server returns, from which a thread of its own pays."""
 
 
-class Growing(typing.Protocol):
-    """The output of a role at one site, where it is put."""
+class RoleWriter(typing.Protocol):
+    """Takes the output of a role at one site, block by block, and puts it in its place."""
 
     def add(self, columns: Mapping[str, Array]) -> None:
         """Put rows of each column behind those that are there."""
@@ -52,7 +52,7 @@ class Target(typing.Protocol):
     def start_over(self) -> None:
         """Remove what a run has written that begins again."""
 
-    def open(self, role: str, site: int | None) -> Growing:
+    def open(self, role: str, site: int | None) -> RoleWriter:
         """Return what takes the output of a role at one site; ``site`` None: there is no other."""
 
     def outputs(self, rows: Mapping[str, Mapping[str, int]]) -> Mapping[str, dict[str, Array]]:
@@ -74,7 +74,7 @@ class _RoleOutput:
     rows: dict[str, int] = field(default_factory=dict)
     lanes: Lanes = (0, 0)
     _form: dict[str, Array] | None = None
-    _growing: Growing | None = None
+    _writer: RoleWriter | None = None
 
     def take(self, columns: Mapping[str, Array]) -> None:
         """Hash and write what a block returned; raises ProtocolError where it is not of the form of the others."""
@@ -83,17 +83,17 @@ class _RoleOutput:
         alike(self.role, [self._form, form])
         if not columns:
             return
-        if self._growing is None:
-            self._growing = self.target.open(self.role, self.site)
+        if self._writer is None:
+            self._writer = self.target.open(self.role, self.site)
         if self.threads > 1 and max(map(len, columns.values())) >= _LONG:
             # This thread writes: Ctrl-C comes here, and finds no file in use.
             with ThreadPoolExecutor(1) as other:
                 hashed = other.submit(self._hash, columns)
-                self._growing.add(columns)
+                self._writer.add(columns)
                 lanes = hashed.result()
         else:
             lanes = self._hash(columns)
-            self._growing.add(columns)
+            self._writer.add(columns)
         self.lanes = added(self.lanes, lanes)
         for name, column in columns.items():
             self.rows[name] = self.rows.get(name, 0) + len(column)
@@ -105,13 +105,13 @@ class _RoleOutput:
 
     def close(self) -> None:
         """End it: all blocks have come."""
-        if self._growing is not None:
-            self._growing.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def abandon(self) -> None:
         """Remove it."""
-        if self._growing is not None:
-            self._growing.abandon()
+        if self._writer is not None:
+            self._writer.abandon()
 
 
 class OutputsHere:

@@ -95,7 +95,7 @@ def run(
     layout.check(protocol, population, faults)
     if progress is not None:
         progress("preparing", 0, 1)
-    compute = computing.growing(population.users)
+    compute = computing.choose_or_switch(population.users)
     users, world = population.users, layout.world_of(protocol, population, crypto)
     parts = min(users, blocks or layout.blocks_of(users, compute.BLOCK))
     labels, injection = protocol.label_count(), layout.injection_of(faults, seed, compute)
@@ -116,7 +116,7 @@ def run(
         site = Site(
             protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals, threads=crew
         )
-        places: list[SiteHandle] = [LocalSite(site, spent=_grower(compute, progress))]
+        places: list[SiteHandle] = [LocalSite(site, spent=_switch_when_due(compute, progress))]
         engine = Engine(protocol, directory, places, users, tell, crew, observe=speeds.round)
         if outputs is not None:
             here = open_now.enter_context(OutputsHere(outputs, compute if digest else None, crew.count))
@@ -129,15 +129,15 @@ def run(
             raise
 
 
-def _grower(compute: ModuleType, progress: Progress | None) -> Callable[[float], None] | None:
-    """Return what lets inner loops that can grow do so in time; None for others."""
-    if not isinstance(compute, computing.Growing):
+def _switch_when_due(compute: ModuleType, progress: Progress | None) -> Callable[[float], None] | None:
+    """Return what is told of CPU seconds and has numpy's loops become numba's when that pays; None where they stay."""
+    if not isinstance(compute, computing.NumpyThenNumba):
         return None
 
     def spent(seconds: float) -> None:
         if compute.due(seconds):
             if progress is not None:
                 progress("loading compiled loops, which are compiled the first time", 0, 1)
-            compute.grow()
+            compute.switch()
 
     return spent

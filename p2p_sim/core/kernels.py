@@ -83,7 +83,7 @@ def _fix(error: Exception) -> str:
 def compiles(users: int, seconds: float | None = None) -> bool:
     """Return whether a run of so many users takes the compiled loops; see ``choose``.
 
-    ``seconds``: that numpy's would take, of a run in one process, which begins with them; see ``growing``.
+    ``seconds``: that numpy's would take, of a run in one process, which begins with them; see ``choose_or_switch``.
     """
     setting = os.environ.get("P2P_SIM_NUMBA", "")
     if seconds is None:
@@ -93,33 +93,33 @@ def compiles(users: int, seconds: float | None = None) -> bool:
     return setting == "1" or (setting == "" and worth)
 
 
-class Growing(ModuleType):
-    """Inner loops that begin as numpy's, and become numba's when ``grow`` is called, between two steps of a run."""
+class NumpyThenNumba(ModuleType):
+    """Inner loops that begin as numpy's, and become numba's when ``switch`` is called, between two steps of a run."""
 
     def __init__(self) -> None:
         numpy_loops = load(NUMPY)
         super().__init__(numpy_loops.__name__)
         self._take(numpy_loops)
-        self._seconds, self._grown = 0.0, False
+        self._seconds, self._switched = 0.0, False
 
     def due(self, seconds: float) -> bool:
-        """Take down CPU seconds that a run spent; return whether it is time to grow."""
+        """Take down CPU seconds that a run spent; return whether it is time to switch."""
         self._seconds += seconds
-        return not self._grown and self._seconds > WORTH_SECONDS
+        return not self._switched and self._seconds > WORTH_SECONDS
 
-    def grow(self) -> None:
+    def switch(self) -> None:
         """Load the compiled loops; where numba cannot compile, warn and stay as it is."""
-        self._grown = True
+        self._switched = True
         self._take(choose(WORTH_COMPILING))
 
     def _take(self, loops: ModuleType) -> None:
         vars(self).update({name: getattr(loops, name) for name in loops.__all__})
 
 
-def growing(users: int) -> ModuleType:
+def choose_or_switch(users: int) -> ModuleType:
     """Return the inner loops of one process that need not know beforehand how much there is to do; see ``choose``."""
     undecided = os.environ.get("P2P_SIM_NUMBA", "") == "" and f"{__package__}.{NUMBA}" not in sys.modules
-    return Growing() if undecided and WORTH_CALLING <= users < WORTH_AT_ONCE else choose(users)
+    return NumpyThenNumba() if undecided and WORTH_CALLING <= users < WORTH_AT_ONCE else choose(users)
 
 
 def at_hand(rows: int) -> ModuleType:

@@ -12,7 +12,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core import kernels, kernels_numpy
-from p2p_sim.core.kernels import Growing, growing
+from p2p_sim.core.kernels import NumpyThenNumba, choose_or_switch
 from protocols import NetworkShuffle, PeerToPeer
 from tests.contract.cases import people_of, scattered
 
@@ -31,37 +31,37 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     "protocol", [PeerToPeer(0.2, 0.6), PeerToPeer(0.2, 0.6, 1), NetworkShuffle(1.0, steps=3)]
 )
 def test_the_bits_are_those_of_either(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    people, grown = people_of(protocol, "scattered", 600), []
+    people, switched = people_of(protocol, "scattered", 600), []
     monkeypatch.setattr(kernels, "WORTH_CALLING", 100)
     monkeypatch.setattr(kernels, "WORTH_SECONDS", 0.0)
-    grow = Growing.grow
-    monkeypatch.setattr(Growing, "grow", lambda self: grown.append(self) or grow(self))
+    switch = NumpyThenNumba.switch
+    monkeypatch.setattr(NumpyThenNumba, "switch", lambda self: switched.append(self) or switch(self))
     how: dict[str, Any] = {"seed": 3, "blocks": 5, "threads": 2, "costs": True}
     labels: list[str] = []
     run = p2p_sim.run(protocol, people, **how, progress=lambda label, *_: labels.append(label))
-    assert len(grown) == 1, "once, after the first step"
+    assert len(switched) == 1, "once, after the first step"
     assert any("compiled" in label for label in labels)
-    for switch in "01":
-        monkeypatch.setenv("P2P_SIM_NUMBA", switch)
+    for value in "01":
+        monkeypatch.setenv("P2P_SIM_NUMBA", value)
         other = p2p_sim.run(protocol, people, **how)
         assert (other.digest, other.most, other.counts) == (run.digest, run.most, run.counts)
 
 
 @pytest.mark.usefixtures("fresh")
-def test_when_they_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = growing(kernels.WORTH_COMPILING)
-    assert isinstance(loops, Growing)
+def test_when_they_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = choose_or_switch(kernels.WORTH_COMPILING)
+    assert isinstance(loops, NumpyThenNumba)
     assert loops.words is kernels_numpy.words
     assert not loops.due(kernels.WORTH_SECONDS / 2)
     assert loops.due(kernels.WORTH_SECONDS)
-    loops.grow()
+    loops.switch()
     assert loops.words is kernels.load(kernels.NUMBA).words
     assert not loops.due(kernels.WORTH_SECONDS), "no more"
-    assert growing(kernels.WORTH_CALLING - 1) is kernels_numpy
-    assert not isinstance(growing(kernels.WORTH_AT_ONCE), Growing)
-    for switch in "01":
-        monkeypatch.setenv("P2P_SIM_NUMBA", switch)
-        assert not isinstance(growing(kernels.WORTH_COMPILING), Growing)
+    assert choose_or_switch(kernels.WORTH_CALLING - 1) is kernels_numpy
+    assert not isinstance(choose_or_switch(kernels.WORTH_AT_ONCE), NumpyThenNumba)
+    for value in "01":
+        monkeypatch.setenv("P2P_SIM_NUMBA", value)
+        assert not isinstance(choose_or_switch(kernels.WORTH_COMPILING), NumpyThenNumba)
 
 
 @pytest.mark.usefixtures("fresh")
@@ -73,11 +73,11 @@ def test_where_numba_cannot_compile_they_stay(monkeypatch: pytest.MonkeyPatch) -
             raise OSError("no folder")
         return load(name)
 
-    loops = growing(kernels.WORTH_COMPILING)
+    loops = choose_or_switch(kernels.WORTH_COMPILING)
     monkeypatch.setattr(kernels, "load", refused)
-    assert isinstance(loops, Growing)
+    assert isinstance(loops, NumpyThenNumba)
     with pytest.warns(UserWarning, match="running without it"):
-        loops.grow()
+        loops.switch()
     assert loops.words is kernels_numpy.words
     assert len(loops.words(1, 2, 0, 5)) == len(np.arange(5))
 
@@ -96,5 +96,5 @@ def test_a_wrong_variable_of_numba_is_named() -> None:
 
 
 def test_scattered_people_are_many_enough() -> None:
-    """Twin: the users above are fewer than would begin to grow by themselves."""
-    assert not isinstance(growing(scattered(600).users), Growing)
+    """Twin: the users above are fewer than would switch by themselves."""
+    assert not isinstance(choose_or_switch(scattered(600).users), NumpyThenNumba)
