@@ -19,6 +19,7 @@ import typer.main
 from p2p_sim.cli import first_screen
 from p2p_sim.cli.app import ABOUT, app, no_verb
 from p2p_sim.cli.verbs import VERBS, first_paragraph
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, UnknownOptionError, near
 from p2p_sim.report import output_files, terminal
 
@@ -112,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename == terminal.STDOUT:
             terminal.drop_stdout()
             return _refused(
-                f"standard output cannot be written to its end ({error.strerror or error}): make room, or choose "
-                "another place"
+                f"standard output cannot be written to its end ({error.strerror or error}): "
+                f"{write_errors.remedy(error)}, or choose another place"
             )
         what = error.filename or _gone()
         return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")

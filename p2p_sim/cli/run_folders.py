@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
-from p2p_sim.rundir import full_disk
 from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.run_directory import check_free
 from p2p_sim.rundir.trace_writer import Draft
@@ -48,7 +48,7 @@ class RunFolder:
 
     def save(self, run: Run, population: bool) -> Path:
         """Write the run, link ``runs/latest`` to it, return its directory; raises StorageError if that fails."""
-        with full_disk.told("the run", self.path or self.root):
+        with write_errors.translated("the run", self.path or self.root):
             path = self._save(run, population)
         link(path)
         return path

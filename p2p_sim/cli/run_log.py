@@ -11,6 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError, StorageError
 from p2p_sim.report import output_files
 
@@ -36,7 +37,8 @@ class RunLog:
                 left = left[self.stream.write(left) :]
         except OSError as error:
             raise StorageError(
-                f"--log {self.path!r} cannot be written ({error.strerror or error}): make room, or give another file"
+                f"--log {self.path!r} cannot be written ({error.strerror or error}): "
+                f"{write_errors.remedy(error)}, or give another file"
             ) from error
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError
-from p2p_sim.rundir import full_disk, integrity, parquet_columns, regular_files
+from p2p_sim.rundir import integrity, parquet_columns, regular_files
 from p2p_sim.rundir.growing_columns import GrowingColumns
 from p2p_sim.rundir.trace_writer import Draft
 
@@ -34,10 +35,10 @@ class OutputsFolder:
 
     @classmethod
     def begin(cls, draft: Draft) -> OutputsFolder:
-        """Make the folder in a draft of the run directory; raises StorageError where there is no room."""
+        """Make the folder in a draft of the run directory; raises StorageError where that fails."""
         folder, token = draft.make() / OUTPUTS, secrets.token_hex(8)
         shutil.rmtree(folder, ignore_errors=True)  # of the same run, which was cut off
-        with full_disk.told("outputs", folder):
+        with write_errors.translated("outputs", folder):
             folder.mkdir()
             (folder / _TOKEN).write_text(token)
         return cls(str(folder.resolve()), token)
@@ -80,13 +81,13 @@ class RoleFiles:
     folder: str
 
     def add(self, columns: Mapping[str, Array]) -> None:
-        """Add what a block returned; raises StorageError where there is no room."""
-        with full_disk.told("outputs", self.folder):
+        """Add what a block returned; raises StorageError where that fails."""
+        with write_errors.translated("outputs", self.folder):
             self.columns.add(columns)
 
     def close(self) -> None:
-        """Write what is left, and give the files their names; raises StorageError where there is no room."""
-        with full_disk.told("outputs", self.folder):
+        """Write what is left, and give the files their names; raises StorageError where that fails."""
+        with write_errors.translated("outputs", self.folder):
             self.columns.close()
 
     def abandon(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim import catalogue
-from p2p_sim.core import seeds
+from p2p_sim.core import seeds, write_errors
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, Most
@@ -28,7 +28,6 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import (
     code_versions,
-    full_disk,
     growing_columns,
     integrity,
     manifest,
@@ -95,7 +94,7 @@ def _finish(
     folder = building.make()
     outputs_are_there = isinstance(run.outputs, StoredOutputs) and run.outputs.draft is building
     try:
-        with full_disk.told("the run", folder):
+        with write_errors.translated("the run", folder):
             write_messages(folder / MESSAGES, run)
             parts = [] if outputs_are_there else _outputs_to_write(folder / OUTPUTS, run.outputs)
             about, *_ = side_by_side(

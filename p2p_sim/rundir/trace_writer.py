@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, StorageError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import full_disk, integrity, manifest, parquet_columns, regular_files, under_way
+from p2p_sim.rundir import integrity, manifest, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.integrity import sha256
 from p2p_sim.rundir.parquet_columns import (
     ADDRESSES,
@@ -146,17 +147,13 @@ class Writer:
 
     def take(self, kind: str, round: int, addresses: dict[str, Address], fields: dict[str, Array]) -> None:
         """Write a batch of at least one message."""
-        try:
+        with self._translated():
             self._take(kind, round, addresses, fields)
-        except OSError as error:
-            raise self._failed(error) from error
 
     def cut(self) -> list[dict[str, Any]]:
         """Close the open file; return the entries of the files closed since the last call."""
-        try:
+        with self._translated():
             self._end()
-        except OSError as error:
-            raise self._failed(error) from error
         done, self._done, self._written_out = self._done, [], set()
         return done
 
@@ -193,11 +190,8 @@ class Writer:
             self._done.append(self._part.close())
             self._part = None
 
-    def _failed(self, error: OSError) -> StorageError:
-        return StorageError(
-            f"the trace cannot be written to {str(self._root)!r}: {error.strerror or error}; make room, or choose "
-            "another folder or a lower trace level"
-        )
+    def _translated(self) -> contextlib.AbstractContextManager[None]:
+        return write_errors.translated("the trace", self._root, "another folder or a lower trace level")
 
 
 class Part:
@@ -368,7 +362,7 @@ class Draft:
         """
         folder = self.make() / MESSAGES
         token = secrets.token_hex(8)
-        with full_disk.told("the trace", folder):
+        with write_errors.translated("the trace", folder):
             folder.mkdir()
             manifest.write(folder, manifest.begun(protocol, level, population.users, token, origin))
         return Folder(str(folder.resolve()), token)
@@ -376,7 +370,7 @@ class Draft:
     def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:
         """Mark the trace as complete; return its folder."""
         folder = self.make() / MESSAGES
-        with full_disk.told("the trace", folder):
+        with write_errors.translated("the trace", folder):
             manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
         integrity.forget(folder)
         return folder

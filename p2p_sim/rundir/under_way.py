@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.core import code_fingerprint
+from p2p_sim.core import code_fingerprint, write_errors
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import check_usable
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import code_versions, file_lock, full_disk, integrity, permissions, regular_files
+from p2p_sim.rundir import code_versions, file_lock, integrity, permissions, regular_files
 
 ASKED, RUN = "asked.json", "run.json"
 PARTIAL = ".partial-"
@@ -78,7 +78,7 @@ def write(folder: Path, content: Mapping[str, Any]) -> None:
     """Write what is asked into the folder of a run that begins, completely or not at all; raises StorageError."""
     text = json.dumps(integrity.with_checksum(content), indent=2) + "\n"
     fresh = folder / f".p2p-sim-{ASKED}"
-    with full_disk.told("what is asked of the run", folder):
+    with write_errors.translated("what is asked of the run", folder):
         try:
             fresh.unlink(missing_ok=True)  # of a process that was killed
             permissions.create(fresh, text, private=True)

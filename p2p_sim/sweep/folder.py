@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import link_target
 from p2p_sim.report import output_files
@@ -67,7 +68,7 @@ class SweepFolder:
         self.about = dict(about)
 
     def add(self, index: int, answer: Mapping[str, Any]) -> None:
-        """Keep what came of a run; raises InputError where the disk is full, and then nothing is kept of it."""
+        """Keep what came of a run; raises InputError where it cannot be written, and then nothing is kept of it."""
         line = json.dumps({"run": index, **answer}).encode() + b"\n"
         try:
             left = memoryview(line)
@@ -79,7 +80,7 @@ class SweepFolder:
                 os.ftruncate(self._descriptor, self._length)
             raise InputError(
                 f"{str(self.path / RUNS)!r} cannot be written ({error.strerror or error}): the {len(self.again):,} "
-                "runs in it are kept; make room, and give the same command again"
+                f"runs in it are kept; {write_errors.remedy(error)}, and give the same command again"
             ) from error
         self._note(index, answer, len(line))
 

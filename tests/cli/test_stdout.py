@@ -59,7 +59,8 @@ def test_what_does_not_fit_is_said(place, words, tmp_path):
             done = call(place, *words, stdout=out, limit=SPACE, **unbuffered)
         assert done.returncode == 2, done.stderr
         assert (
-            b"error: standard output cannot be written to its end (File too large): make room" in done.stderr
+            b"error: standard output cannot be written to its end (File too large): raise the limit"
+            in done.stderr
         )
         assert b"Exception ignored" not in done.stderr
         assert (tmp_path / "out").stat().st_size <= SPACE

@@ -446,11 +446,13 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     for name in ("0", "features"):
         (full / name).symlink_to("/dev/full")
     with pytest.raises(
-        StorageError, match=r"features cannot be kept in .*, 33 bytes a row: make room, or name"
+        StorageError,
+        match=r"features, 33 bytes a row, cannot be written to .*: No space left on device; make room, or",
     ):
         list(ScratchExamples(given, full, "sgd").batches([0, 1500]))
     with pytest.raises(
-        StorageError, match=r"released labels cannot be written to .*, 5 bytes each: make room"
+        StorageError,
+        match=r"released labels, 5 bytes each, cannot be .*: No space left on device; make room",
     ):
         ScratchLabels.of([(np.arange(1500), given.y)], 1500, full)
 

@@ -155,6 +155,18 @@ def test_the_end_of_a_run_that_finds_no_room(tmp_path: Path, monkeypatch, people
     assert not list(tmp_path.iterdir())
 
 
+def test_the_end_of_a_run_that_is_refused_is_not_a_full_disk(tmp_path: Path, monkeypatch) -> None:
+    """Any error of the system was told to make room."""
+
+    def write(*_given: Any) -> None:
+        raise PermissionError(13, "Permission denied", "people.parquet")
+
+    monkeypatch.setattr(population_file, "write", write)
+    says = r"the run cannot be written to .*: Permission denied \('people.parquet'\); change its permissions, or choose"
+    with pytest.raises(StorageError, match=says):
+        p2p_sim.run(PeerToPeer(0.1), USERS, seed=1, out=tmp_path / "r")
+
+
 @pytest.mark.filterwarnings("ignore:the run was cut off; it goes on")
 def test_input_that_fits_no_place_ends_a_new_run_and_no_old_one(tmp_path: Path) -> None:
     """`run --resume r --address HOST` where the cluster has too few processors removed the run that was cut off."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.engine import Progress
-from p2p_sim.core.errors import StorageError
 from p2p_sim.learning.training.models_in_batches import Examples
 
 Array = npt.NDArray[Any]
@@ -74,15 +74,13 @@ class ScratchExamples:
         if shutil.disk_usage(self._x.parent).free < ROOM * row * self.users:
             yield from found
             return
+        what = f"features, {row} bytes a row,"
         with self._x.open("wb") as xs, self._y.open("wb") as ys:
             for x, y in found:
-                try:
-                    np.ascontiguousarray(x, np.float64).tofile(xs)
-                    y.astype(np.uint8, copy=False).tofile(ys)
-                except OSError as error:
-                    raise StorageError(
-                        f"features cannot be kept in {str(self._x.parent)!r} ({error.strerror or error}), {row} bytes "
-                        "a row: make room, or name another folder by the variable TMPDIR"
-                    ) from error
+                with write_errors.translated(what, self._x.parent, "another folder by the variable TMPDIR"):
+                    xs.write(np.ascontiguousarray(x, np.float64).data)
+                    ys.write(np.ascontiguousarray(y, np.uint8).data)
+                    xs.flush()
+                    ys.flush()
                 yield x, y
         self._whole = True

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import StorageError
+from p2p_sim.core import write_errors
 
 Array = npt.NDArray[Any]
 
 RECORD = np.dtype([("user", "<i4"), ("y", "u1")])
 _READ = 1 << 18  # records that are read at a time: 1.25 MiB
 _FEW, _MOST = 1 << 20, 256  # users of a part that is sorted in memory, and parts
+_ELSEWHERE = "another folder by the variable TMPDIR"
 
 
 @dataclass(frozen=True)
@@ -32,27 +33,23 @@ class ScratchLabels:
         """Write rows of users (m,), from 0 to ``users`` - 1 in any order, and their labels (m,) to a scratch folder.
 
         A 256th of the users, or a million if that is more, are sorted in memory at a time.  Raises StorageError if
-        there is no room.
+        they cannot be written, as on a full disk.
         """
         width = max(_FEW, -(-users // _MOST))
         parts = [folder / f"{low}" for low in range(0, users, width)]
         path, count = folder / "labels", 0
-        try:
-            for rows, y in pairs:
-                records = np.empty(len(rows), RECORD)
-                records["user"], records["y"] = rows, y
-                count += len(rows)
+        what = f"released labels, {RECORD.itemsize} bytes each,"
+        for rows, y in pairs:
+            records = np.empty(len(rows), RECORD)
+            records["user"], records["y"] = rows, y
+            count += len(rows)
+            with write_errors.translated(what, folder, _ELSEWHERE):
                 _divide(records, parts, width)
-            with path.open("wb") as whole:
-                for part in filter(Path.exists, parts):
-                    records = np.fromfile(part, RECORD)
-                    part.unlink()  # first: so there are never more than all records on disk
-                    _sorted(records).tofile(whole)
-        except OSError as error:
-            raise StorageError(
-                f"released labels cannot be written to {str(folder)!r} ({error.strerror or error}), {RECORD.itemsize} "
-                "bytes each: make room, or name another folder by the variable TMPDIR"
-            ) from error
+        with write_errors.translated(what, folder, _ELSEWHERE), path.open("wb") as whole:
+            for part in filter(Path.exists, parts):
+                records = np.fromfile(part, RECORD)
+                part.unlink()  # first: so there are never more than all records on disk
+                whole.write(_sorted(records).view(np.uint8).data)
         return cls(path, count)
 
     def batches(self, edges: Sequence[int]) -> Iterator[tuple[Array, Array]]:
@@ -79,7 +76,7 @@ def _divide(records: Array, parts: Sequence[Path], width: int) -> None:
     for path, (low, high) in zip(parts, itertools.pairwise(ends.tolist()), strict=True):
         if low < high:
             with path.open("ab") as file:
-                records[low:high].tofile(file)
+                file.write(records[low:high].view(np.uint8).data)
 
 
 def _sorted(records: Array) -> Array:

@@ -1,0 +1,50 @@
+"""What an operating system's error in writing is called, and what to do: every part of a run says it in the same words.
+
+Only a disk or a quota that is used up is called full; another error has its own name and remedy.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from p2p_sim.core.errors import StorageError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The errors of a disk, or a quota, that is used up."""
+
+_REMEDIES = dict.fromkeys(FULL, "make room") | {
+    errno.EFBIG: "raise the limit of a file's size (ulimit -f)",
+    errno.EACCES: "change its permissions",
+    errno.EPERM: "change its permissions",
+    errno.EROFS: "mount its file system for writing",
+    errno.EIO: "check its disk",
+    errno.ENOENT: "do not remove it meanwhile",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close files of other programs",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+def remedy(error: OSError) -> str:
+    """Return what to do about an error in writing; of an unusual one, where to look."""
+    return _REMEDIES.get(error.errno or 0, "check its disk and its permissions")
+
+
+@contextmanager
+def translated(what: str, folder: str | Path, elsewhere: str = "another folder with --out") -> Iterator[None]:
+    """Raise StorageError for an OSError inside; ``what``: is written to the folder, such as "outputs".
+
+    ``elsewhere``: what can be chosen instead.
+    """
+    try:
+        yield
+    except OSError as error:
+        file = error.filename
+        of = "" if file is None or str(file) == str(folder) else f" ({str(file)!r})"
+        raise StorageError(
+            f"{what} cannot be written to {str(folder)!r}: {error.strerror or error}{of}; {remedy(error)}, or choose "
+            f"{elsewhere}"
+        ) from error
