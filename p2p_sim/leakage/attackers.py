@@ -22,7 +22,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage.advantage import decide
 from p2p_sim.leakage.attack_results import Floats
 from p2p_sim.learning.training import bag_training, label_assignment, metrics
-from p2p_sim.learning.training.losses import match
+from p2p_sim.learning.training.losses import match, softmax
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.registered import known
 from p2p_sim.rundir.run_record import RunRecord
@@ -160,8 +160,7 @@ def _doubted(log: Floats, doubt: float) -> Floats:
     """Return log-likelihoods of which each says nothing with some probability, each row up to a constant."""
     if not doubt:
         return log
-    chances = np.exp(log - log.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
+    chances = softmax(log)
     return np.asarray(np.log((1 - doubt) * chances + doubt / log.shape[1]), np.float64)
 
 
@@ -173,7 +172,9 @@ def _predicted(knowledge: Knowledge) -> Floats:
         )
     if knowledge.people.x is None:
         raise InputError("simple prediction attack: needs features, and this attacker has none")
-    return says(knowledge.protocol, knowledge.people, knowledge.returned, knowledge.eta.shape[1])
+    return predict_from_returned(
+        knowledge.protocol, knowledge.people, knowledge.returned, knowledge.eta.shape[1]
+    )
 
 
 def returned_by_learner(run: RunRecord) -> dict[str, npt.NDArray[Any]]:
@@ -181,7 +182,7 @@ def returned_by_learner(run: RunRecord) -> dict[str, npt.NDArray[Any]]:
     return label_assignment.returned(run)
 
 
-def says(
+def predict_from_returned(
     protocol: Protocol, people: Population, returned: Mapping[str, npt.NDArray[Any]], labels: int
 ) -> Floats:
     """Return class probabilities (n, labels) of ``people``, who have features, by a model of what a learner returned.

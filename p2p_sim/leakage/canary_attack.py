@@ -21,7 +21,7 @@ from p2p_sim.core.random_words import stream, words
 from p2p_sim.leakage import intervals, one_run_epsilon
 from p2p_sim.leakage.advantage import CANARIES, SURE
 from p2p_sim.leakage.attack_results import AttackRow, Floats, ImpliedEpsilon, Interval, Least
-from p2p_sim.leakage.attackers import returned_by_learner, says
+from p2p_sim.leakage.attackers import predict_from_returned, returned_by_learner
 from p2p_sim.learning import planted_canaries as planting
 from p2p_sim.learning.planted_canaries import Canaries
 from p2p_sim.privacy.setting import LEARNER
@@ -63,12 +63,12 @@ def released_attack(
     planted = planting.of_columns(run.canaries)
     if planted is None or not planted.confidences:
         raise InputError(NO_MODEL)
-    others = planted.some(~np.isin(planted.users, sorted(who.users)))
+    others = planted.subset(~np.isin(planted.users, sorted(who.users)))
     if len(others.users) < planting.FEWEST:
         raise InputError(f"canary attack: view {view!r} leaves {len(others.users)} canaries; 2 are needed")
     return [
-        _row(NAMES[name], others, said, eta, confidence, delta_of(run))
-        for name, said in others.confidences.items()
+        _row(NAMES[name], others, confidences, eta, confidence, delta_of(run))
+        for name, confidences in others.confidences.items()
     ]
 
 
@@ -109,16 +109,16 @@ def canary_attack(
         faults=run.faults, crypto=run.crypto, progress=False,
     )  # fmt: skip
     public = replace(people, y=np.zeros_like(people.y), secret={})
-    model = says(protocol, public, returned_by_learner(again), labels)
+    model = predict_from_returned(protocol, public, returned_by_learner(again), labels)
     return _row(CANARIES, planted, model[planted.users], eta, confidence, delta_of(run))
 
 
 def _row(
-    name: str, planted: Canaries, said: Floats, eta: Floats, confidence: float, delta: float
+    name: str, planted: Canaries, confidences: Floats, eta: Floats, confidence: float, delta: float
 ) -> AttackRow:
-    """Return the row of one model; ``said`` (m, k): its confidences; ``eta`` (users, k)."""
+    """Return the row of one model; ``confidences`` (m, k): of its predictions; ``eta`` (users, k)."""
     label, other, flipped = planted.label, planted.other, planted.flipped
-    scores = _odds(said, label, other) - _odds(eta[planted.users], label, other)
+    scores = _odds(confidences, label, other) - _odds(eta[planted.users], label, other)
     count, hits = len(flipped), int((_lower_half(scores) == flipped).sum())
     right, sure = (intervals.of_share(hits, count, c) for c in (confidence, SURE))
     gained, ratio = Interval(*(end - 0.5 for end in right)), Interval(*(end / 0.5 for end in right))

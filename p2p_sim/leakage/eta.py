@@ -26,6 +26,7 @@ from p2p_sim.leakage.intervals import Groups
 from p2p_sim.leakage.nearest_neighbours import largest_group, scaled
 from p2p_sim.leakage.neighbour_search import among_each_other, shares_of, smoothed
 from p2p_sim.learning.data.tables import listing
+from p2p_sim.learning.training.losses import softmax
 from p2p_sim.privacy.bounds.bound import laws
 from p2p_sim.progress import Asked
 
@@ -210,10 +211,7 @@ def of_gaussians(x: npt.NDArray[Any], centres: Floats, variance: float, shares: 
         )
     with np.errstate(divide="ignore"):
         scores = np.log(given) + (x @ centres.T - (centres**2).sum(axis=1) / 2) / variance
-    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return Eta(
-        odds / odds.sum(axis=1, keepdims=True), "Gaussian features around a centre for each label", exact=True
-    )
+    return Eta(softmax(scores), "Gaussian features around a centre for each label", exact=True)
 
 
 def nearest(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.learning.training.losses import softmax
 from p2p_sim.learning.training.metrics import Predicted
 from p2p_sim.rundir.run_record import RunRecord
 
@@ -45,16 +46,16 @@ class Canaries:
     flipped: npt.NDArray[np.bool_]
     confidences: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
 
-    def some(self, kept: npt.NDArray[np.bool_]) -> Canaries:
+    def subset(self, mask: npt.NDArray[np.bool_]) -> Canaries:
         """Return those canaries that a mask (m,) keeps."""
-        said = {name: rows[kept] for name, rows in self.confidences.items()}
-        return Canaries(self.users[kept], self.label[kept], self.other[kept], self.flipped[kept], said)
+        found = {name: rows[mask] for name, rows in self.confidences.items()}
+        return Canaries(self.users[mask], self.label[mask], self.other[mask], self.flipped[mask], found)
 
-    def before(self, y: Array) -> Array:
+    def original_labels(self, y: Array) -> Array:
         """Return labels ``y`` (n,) of all users as they were before the coins."""
         return self._with(y, self.label)
 
-    def after(self, y: Array) -> Array:
+    def planted_labels(self, y: Array) -> Array:
         """Return labels ``y`` (n,) of all users as they take part in the run."""
         return self._with(y, np.where(self.flipped, self.other, self.label))
 
@@ -63,7 +64,7 @@ class Canaries:
         found[self.users] = own.astype(y.dtype)
         return found
 
-    def about(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Return how many there are and how many were flipped, for a run's notes."""
         return {"users": len(self.users), "flipped": int(self.flipped.sum())}
 
@@ -84,14 +85,16 @@ def of_columns(columns: Mapping[str, Array]) -> Canaries | None:
     """Return the canaries that a run keeps; None of a run without."""
     if not columns:
         return None
-    said = {name: columns[name] for name in MODELS if name in columns}
-    return Canaries(columns["user"], columns["label"], columns["other"], columns["flipped"], said)
+    kept = {name: columns[name] for name in MODELS if name in columns}
+    return Canaries(columns["user"], columns["label"], columns["other"], columns["flipped"], kept)
 
 
 def as_given(run: RunRecord) -> Population | None:
     """Return the users of a run with their labels before the coins; None if they were not kept."""
     people, planted = run.population, of_columns(run.canaries)
-    return people if people is None or planted is None else replace(people, y=planted.before(people.y))
+    return (
+        people if people is None or planted is None else replace(people, y=planted.original_labels(people.y))
+    )
 
 
 def check(share: float | None, trains: bool) -> None:
@@ -142,22 +145,21 @@ def plant(people: Population, labels: int, share: float, seed: int) -> tuple[Pop
     further = (words(seed, stream(ROLE, "other", 0), 0, count) % np.uint64(labels - 1)).astype(np.int64)
     label = np.asarray(people.y, np.int64)[who]
     found = Canaries(who, label, (label + 1 + further) % labels, flipped)
-    return replace(people, y=found.after(people.y)), found
+    return replace(people, y=found.planted_labels(people.y)), found
 
 
-def confidences(said: Predicted, labels: int) -> npt.NDArray[np.float64]:
+def confidences(predicted: Predicted, labels: int) -> npt.NDArray[np.float64]:
     """Return what a model says of m rows as probabilities (m, labels).
 
     Those of a model that only ranks are its scores' softmax, so that differences of scores are logarithms of odds;
     those of a model that only decides are 1 and 0.
     """
-    if said.probabilities is not None:
-        found = np.asarray(said.probabilities, np.float64)
-    elif said.scores is not None:
-        raised = np.exp(said.scores - said.scores.max(axis=1, keepdims=True))
-        found = raised / raised.sum(axis=1, keepdims=True)
+    if predicted.probabilities is not None:
+        found = np.asarray(predicted.probabilities, np.float64)
+    elif predicted.scores is not None:
+        found = softmax(predicted.scores)
     else:
-        return np.eye(labels)[np.asarray(said.y, np.int64)]
+        return np.eye(labels)[np.asarray(predicted.y, np.int64)]
     return np.pad(found, ((0, 0), (0, labels - found.shape[1])))
 
 
@@ -165,11 +167,11 @@ def keep(run: Run, planted: Canaries | None) -> None:
     """Keep the canaries of a run with it."""
     if planted is not None:
         run.canaries = planted.columns()
-        run.notes["canaries"] = planted.about()
+        run.notes["canaries"] = planted.counts()
 
 
-def keep_confidences(run: Run, said: Mapping[str, Predicted], labels: int) -> None:
-    """Keep with a run what its trained models say of its canaries; ``said``: by the keys of ``MODELS``."""
+def keep_confidences(run: Run, predicted: Mapping[str, Predicted], labels: int) -> None:
+    """Keep with a run what its trained models predict of its canaries; ``predicted``: by the keys of ``MODELS``."""
     for name, key in MODELS.items():
-        if key in said:
-            run.canaries[name] = confidences(said[key], labels)
+        if key in predicted:
+            run.canaries[name] = confidences(predicted[key], labels)

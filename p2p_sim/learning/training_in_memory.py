@@ -40,30 +40,34 @@ def train(
     (progress or silent)(f"training {model}", 0, 0)
     columns, people = label_assignment.returned(run), examples.population
     comparison, planted = None, planting.of_columns(run.canaries)
-    y, asked = people.y, None
+    y, queries = people.y, None
     if planted is not None and people.x is not None:
-        y, asked = planted.before(people.y), evaluation.Asked(people.x[planted.users])
+        y, queries = planted.original_labels(people.y), evaluation.QueryRows(people.x[planted.users])
     pairs = label_assignment.pairs(columns, people)
     fits = pairs is None or pairs.fits(people)
     if people.x is not None and pairs is not None and fits:
         comparison = evaluation.compare(
-            people.x, y, examples.x_test, examples.y_test, pairs.users, pairs.y, model, pairs.x, asked
+            people.x, y, examples.x_test, examples.y_test, pairs.users, pairs.y, model, pairs.x, queries
         )
         comparison = replace(comparison, note=pairs.note).with_notes(comparison.note)
-        comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test, asked)
+        comparison = noise_correction.beside(
+            comparison, run, people, examples.x_test, examples.y_test, queries
+        )
     elif people.x is not None:
         bags = bag_training.of_run(columns, run.source, people)
         if bags is not None:
             before_coins = replace(people, y=y)
             comparison = bag_training.compare(
-                before_coins, examples.x_test, examples.y_test, bags, model, asked
+                before_coins, examples.x_test, examples.y_test, bags, model, queries
             )
     if comparison is None and people.x is not None and run.notes.get("released"):
         why = label_assignment.NO_FEATURES if fits else label_assignment.OTHER_FEATURES
         run.notes["released"]["untrained"] = why
     comparison = None if comparison is None else evaluation.warned(comparison)
-    if planted is not None and asked is not None:
-        planting.keep_confidences(run, asked.said, 2 if run.source is None else run.source.label_count())
+    if planted is not None and queries is not None:
+        planting.keep_confidences(
+            run, queries.predicted, 2 if run.source is None else run.source.label_count()
+        )
         comparison = None if comparison is None else comparison.with_notes(planted.note())
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before

@@ -15,7 +15,7 @@ from p2p_sim.leakage import attackers, intervals
 from p2p_sim.leakage.advantage import ADVANTAGE, SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attack_results import Interval
-from p2p_sim.leakage.attackers import says
+from p2p_sim.leakage.attackers import predict_from_returned
 from p2p_sim.leakage.canary_attack import canary_attack
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
@@ -480,7 +480,7 @@ def test_saved_runs_are_attacked_on_what_they_keep(tmp_path):
 
 def test_numbers_are_no_classes(people):
     with pytest.raises(InputError, match=r"0 to 1; 0.5 was released"):
-        says(
+        predict_from_returned(
             RandomizedResponse(1.0), people, {"y": np.array([0.0, 0.5]), "sender": np.array([0, 1])}, labels=2
         )
 

@@ -42,7 +42,7 @@ def test_canaries_are_a_share_of_whom_a_coin_flips_half(found):
     assert len(planted.users) == round(0.2 * run.users)
     changed = np.flatnonzero(run.population.y != plain.run.population.y)
     assert (changed == planted.users[planted.flipped]).all()
-    assert (planted.before(run.population.y) == plain.run.population.y).all()
+    assert (planted.original_labels(run.population.y) == plain.run.population.y).all()
     assert 20 < planted.flipped.sum() < 71  # of 91 fair coins: 1e-7 at each end
     assert run.notes["canaries"] == {"users": 91, "flipped": int(planted.flipped.sum())}
     assert (
@@ -82,7 +82,7 @@ def test_canaries_are_no_victims_of_an_attacker_of_ones_own(found):
     run, planted = found.run, planted_canaries.of_columns(found.run.canaries)
 
     def knows_all_but_the_coins(_knowledge):
-        return planted.before(run.population.y).astype(np.int64)
+        return planted.original_labels(run.population.y).astype(np.int64)
 
     own, *of_canaries = attack(run, eta="prior", attackers=["canaries", knows_all_but_the_coins]).rows
     assert (own.name, own.utility.value) == ("knows_all_but_the_coins", 1.0)

@@ -102,11 +102,11 @@ def compare(
     y_test: Array,
     proportions: Proportions,
     model: str,
-    asked: evaluation.Asked | None = None,
+    queries: evaluation.QueryRows | None = None,
 ) -> evaluation.Comparison:
     """Train on released proportions, and ``model`` on the true labels of all users; measure both on test rows.
 
-    ``people``: needs features and binary labels.  ``asked``: what else the model of proportions is asked.  Without
+    ``people``: needs features and binary labels.  ``queries``: what else the model of proportions predicts.  Without
     proportions the classifier is constant.  ``note`` says so, and how many bags were refused and how many proportions
     were outside [0, 1].
     """
@@ -126,8 +126,8 @@ def compare(
     if len(proportions.share):
         matching = match(people.x, proportions.counts())
         predicted = matching.predicted(x_test)
-        if asked is not None:
-            asked.said["accuracy_private"] = matching.predicted(asked.x)
+        if queries is not None:
+            queries.predicted["accuracy_private"] = matching.predicted(queries.x)
         private = evaluation.accuracy(y_test, predicted)
         metrics = metrics | {"accuracy_private": measure(y_test, predicted)}
         notes += [] if matching.converged else [f"{MODEL}: did not converge"]

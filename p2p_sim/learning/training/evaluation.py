@@ -80,14 +80,14 @@ class Comparison(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """Further rows ``x`` (m, d) that models are asked about.
+class QueryRows:
+    """Further rows ``x`` (m, d) whose labels models predict, such as those of canaries.
 
-    ``said``: what those say of them that are trained on what was released, by the field that has the accuracy.
+    ``predicted``: by the models that are trained on what was released, by the field that has the accuracy.
     """
 
     x: Array
-    said: dict[str, Predicted] = field(default_factory=dict)
+    predicted: dict[str, Predicted] = field(default_factory=dict)
 
 
 def accuracy(y_test: Array, predicted: Predicted) -> float:
@@ -139,13 +139,13 @@ def compare(
     y_released: Array,
     model: str = "logistic-regression",
     x_released: Array | None = None,
-    asked: Asked | None = None,
+    queries: QueryRows | None = None,
 ) -> Comparison:
     """Train ``model`` on the released labels, and on the true labels of all users; measure both on test rows.
 
     ``x_*`` (n, d) and ``y_*`` (n,): features and labels of both parts.  ``sender`` (m,): rows of x_train;
     ``y_released`` (m,): the labels received from them; ``x_released`` (m, d): the features received with them, None:
-    those of the senders.  ``asked``: what else the model of released labels is asked.  Labels of one class, or none,
+    those of the senders.  ``queries``: what else the model of released labels predicts.  Labels of one class, or none,
     give a constant classifier; ``note`` says so, and if a model did not converge.  Raises InputError for shapes that do
     not match, a sender out of range, or a model that cannot be trained.
     """
@@ -158,7 +158,7 @@ def compare(
     majority = constant(_majority(y_train), shares(y_train, classes), len(y_test))
     notes = list[str]()
     shown = x_train[sender] if x_released is None else x_released
-    released = _asked(asked, shown, y_released, x_test, model, majority, notes)
+    released = _predicted_with_queries(queries, shown, y_released, x_test, model, majority, notes)
     true = _fit_predict(x_train, y_train, x_test, model, majority, "true", notes)
     predicted = {"accuracy_private": released, "accuracy_true": true, "baseline": majority}
     return Comparison(
@@ -174,15 +174,21 @@ def compare(
     )
 
 
-def _asked(
-    asked: Asked | None, x: Array, y: Array, x_test: Array, model: str, majority: Predicted, notes: list[str]
+def _predicted_with_queries(
+    queries: QueryRows | None,
+    x: Array,
+    y: Array,
+    x_test: Array,
+    model: str,
+    majority: Predicted,
+    notes: list[str],
 ) -> Predicted:
-    """Train on released labels and predict the test rows, and what else is asked."""
-    if asked is None:
+    """Train on released labels and predict the test rows, and the queries."""
+    if queries is None:
         return _fit_predict(x, y, x_test, model, majority, "released", notes)
-    rows = np.concatenate([x_test, asked.x])
+    rows = np.concatenate([x_test, queries.x])
     found = _fit_predict(x, y, rows, model, majority.repeated(len(rows)), "released", notes)
-    found, asked.said["accuracy_private"] = found.parted(len(x_test))
+    found, queries.predicted["accuracy_private"] = found.parted(len(x_test))
     return found
 
 

@@ -23,7 +23,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.learning.training import evaluation, label_assignment
-from p2p_sim.learning.training.evaluation import Asked, Comparison
+from p2p_sim.learning.training.evaluation import Comparison, QueryRows
 from p2p_sim.learning.training.losses import (
     LEAST,
     Bags,
@@ -321,11 +321,11 @@ def beside(
     people: Population,
     x_test: Array,
     y_test: Array,
-    asked: Asked | None = None,
+    queries: QueryRows | None = None,
 ) -> Comparison:
     """Add the test accuracy of the corrected model to a comparison, if the run's protocol has one.
 
-    ``asked``: what else it is asked.
+    ``queries``: what else it predicts.
 
     It has none if it does not declare its label noise, or if senders are known and never lie.  ``note`` says if the
     correction is impossible, or if users lied in ways that it does not know.
@@ -337,8 +337,8 @@ def beside(
     made = (
         _by_counts(columns, people, noise) if noise.reports is None else _by_reports(columns, people, noise)
     )
-    if asked is not None and made.model is not None:
-        asked.said["accuracy_corrected"] = made.model.predicted(asked.x)
+    if queries is not None and made.model is not None:
+        queries.predicted["accuracy_corrected"] = made.model.predicted(queries.x)
     lied = len(run.faulty.get("lied", ()))
     return with_corrected(found, noise, made.model, x_test, y_test, made.notes, lied)
 
