@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from p2p_sim.privacy.composition.dominating_pair import dominated, dominating, laplace
 from p2p_sim.privacy.composition.losses import Losses, Pair, composed_before, losses_of
-from p2p_sim.privacy.composition.noise_compositions import exactly
+from p2p_sim.privacy.composition.noise_compositions import exact_law
 from p2p_sim.privacy.composition.pld_grid import Grid, grid_power, lattice, on_grid, onto
 from p2p_sim.privacy.composition.pld_grid import times as grid_times
 from p2p_sim.privacy.composition.privacy_loss import NOTHING, TYPES, Points, power, product, types
@@ -113,7 +113,7 @@ def _sum(parts: list[tuple[Law, int]]) -> tuple[Law, bool]:
     counted = _counted(listed)
     if counted is not None and not rest:
         return Losses(counted, counted, top, True), True
-    if counted is not None and (found := exactly(rest, counted, top)) is not None:
+    if counted is not None and (found := exact_law(rest, counted, top)) is not None:
         return found, True
     return _gridded((listed + ups, listed + downs), top, tuple(single), exact=not ups)
 

@@ -15,15 +15,10 @@ import pytest
 from p2p_sim.privacy.composition import noise_compositions
 from p2p_sim.privacy.composition.compose import compose, composed
 from p2p_sim.privacy.composition.dominating_pair import laplace as dots
-from p2p_sim.privacy.composition.noise_compositions import (
-    SLACK,
-    WIDEST,
-    GaussianRun,
-    LaplaceRuns,
-    degree,
-    nodes,
-)
+from p2p_sim.privacy.composition.laplace_runs import WIDEST, LaplaceRuns
+from p2p_sim.privacy.composition.noise_compositions import GaussianRun
 from p2p_sim.privacy.composition.pld_grid import grid_power
+from p2p_sim.privacy.composition.quadrature_nodes import SLACK, degree, nodes
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composition.composing import FOUR, of, rr

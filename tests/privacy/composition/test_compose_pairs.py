@@ -13,7 +13,7 @@ import pytest
 
 from p2p_sim.privacy.composition import noise_compositions
 from p2p_sim.privacy.composition.compose import compose
-from p2p_sim.privacy.composition.noise_compositions import LaplacePair
+from p2p_sim.privacy.composition.laplace_pair import LaplacePair
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composition.composing import ENDLESS, of, rr
