@@ -20,7 +20,7 @@ from p2p_sim.core.message import RESERVED
 from p2p_sim.core.sealing import CRYPTO
 from p2p_sim.core.seeds import SOURCES
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.rundir.parquet_columns import STORED
+from p2p_sim.rundir.address_columns import STORED
 from p2p_sim.rundir.regular_files import RESTORE, place_of, short
 
 MOST_USERS = (1 << 31) - 1
@@ -192,7 +192,7 @@ _As = TypedDict("_As", {"as": Annotated[list[str], Field(min_length=2, max_lengt
 
 
 def _rule_of(value: Any) -> str | None:
-    """Return which rule for an address column a value is; see ``parquet_columns.narrowest_rule``."""
+    """Return which rule for an address column a value is; see ``address_columns.narrowest_rule``."""
     if type(value) is dict and len(value) == 1:
         return str(next(iter(value)))
     return STORED if value == STORED else None

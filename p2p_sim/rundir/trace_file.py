@@ -16,7 +16,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.rundir import manifest, parquet_columns, parquet_schema, regular_files
-from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED, by_rule
+from p2p_sim.rundir.address_columns import ADDRESSES, STORED, by_rule
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]

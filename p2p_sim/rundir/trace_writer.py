@@ -23,8 +23,7 @@ from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, Storage
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import integrity, manifest, parquet_columns, regular_files, under_way
-from p2p_sim.rundir.integrity import sha256
-from p2p_sim.rundir.parquet_columns import (
+from p2p_sim.rundir.address_columns import (
     ADDRESSES,
     STORED,
     Address,
@@ -34,6 +33,7 @@ from p2p_sim.rundir.parquet_columns import (
     narrowed,
     narrowest_rule,
 )
+from p2p_sim.rundir.integrity import sha256
 from p2p_sim.rundir.parquet_schema import MOST_GROUP
 
 
@@ -195,7 +195,7 @@ class Writer:
 
 
 class Part:
-    """One file that is being written.  ``rules``: by address column, see ``parquet_columns.narrowest_rule``."""
+    """One file that is being written.  ``rules``: by address column, see ``address_columns.narrowest_rule``."""
 
     def __init__(self, root: Path, site: int, number: int, kind: str, round: int, rules: dict[str, Any]):
         self.file = f"{kind}/round={round}/part-{site:05d}-{number:05d}.parquet"

@@ -24,7 +24,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import manifest, parquet_columns
-from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED
+from p2p_sim.rundir.address_columns import ADDRESSES, STORED
 from p2p_sim.rundir.trace_writer import Draft, Writer
 
 Array = npt.NDArray[Any]
