@@ -21,8 +21,8 @@ ABOUT: dict[str, Any] = {
 app = typer.Typer(**ABOUT)
 
 
-class OnceCommand(TyperCommand):
-    """Refuses an option that is given twice; otherwise the first value would be dropped silently."""
+class UniqueOptionsCommand(TyperCommand):
+    """A command that refuses an option given twice; typer would drop the first value silently."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raises InputError for a repeated option."""
@@ -34,7 +34,7 @@ class OnceCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class ProtocolCommand(OnceCommand):
+class ProtocolCommand(UniqueOptionsCommand):
     """Adds the parameters of all protocols to the help text."""
 
     def collect_usage_pieces(self, _ctx: Any) -> list[str]:

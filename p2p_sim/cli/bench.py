@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text, wants_json
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.report import terminal
@@ -22,7 +22,9 @@ BENCHMARKS = (
 
 
 @app.command(
-    "bench", cls=OnceCommand, epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json"
+    "bench",
+    cls=UniqueOptionsCommand,
+    epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json",
 )
 @dataclass(frozen=True)
 class BenchCommand:

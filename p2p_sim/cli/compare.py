@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -41,7 +41,7 @@ from p2p_sim.report import terminal
 
 @app.command(
     "compare",
-    cls=OnceCommand,
+    cls=UniqueOptionsCommand,
     epilog="Example: p2p-sim compare --data breast-cancer --target epsilon=1 --out comparisons/first",
 )
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.core.errors import InputError, near
 
 
-@app.command("completion", cls=OnceCommand, epilog="Example: p2p-sim completion bash > p2p-sim.bash")
+@app.command("completion", cls=UniqueOptionsCommand, epilog="Example: p2p-sim completion bash > p2p-sim.bash")
 @dataclass(frozen=True)
 class CompletionCommand:
     """Print a script by which TAB completes verbs, options, protocols and data sets, for bash, zsh or fish.

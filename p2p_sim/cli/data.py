@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import ClusterColumn, Format, Json, Label, option, wants_json
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core.errors import InputError
@@ -16,7 +16,9 @@ from p2p_sim.core.errors import InputError
 _LISTED = ("name", "rows", "features", "label", "positive", "where")
 
 
-@app.command("data", cls=OnceCommand, epilog="Example: p2p-sim data patients.csv --label ill --drop id")
+@app.command(
+    "data", cls=UniqueOptionsCommand, epilog="Example: p2p-sim data patients.csv --label ill --drop id"
+)
 @dataclass(frozen=True)
 class DataCommand(TableOptions):
     """List the data sets that are known by name; or say what is understood of every column of a file, or of one set."""

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import Format, Json, wants_json
 from p2p_sim.cli.protocol_option import Programs, with_programs
 from p2p_sim.report import terminal
 
 
-@app.command("diff", cls=OnceCommand, epilog="Example: p2p-sim diff runs/first runs/second")
+@app.command("diff", cls=UniqueOptionsCommand, epilog="Example: p2p-sim diff runs/first runs/second")
 @dataclass(frozen=True)
 class DiffCommand:
     """Compare two runs: settings, labels, counts, outputs and single messages.  Exit status 1: they differ.

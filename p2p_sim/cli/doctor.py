@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import EXECUTION, Format, Json, flag, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -47,7 +47,7 @@ class Finding:
     advice: str = ""
 
 
-@app.command("doctor", cls=OnceCommand, epilog="Example: p2p-sim doctor --start-ray")
+@app.command("doctor", cls=UniqueOptionsCommand, epilog="Example: p2p-sim doctor --start-ray")
 @dataclass(frozen=True)
 class DoctorCommand:
     """Check this installation: packages, memory, disk, data sets, Ray and a browser.  Exit status 1: a problem."""

@@ -6,12 +6,12 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import REQUEST, Format, Json, texts, wants_json
 from p2p_sim.report import terminal
 
 
-@app.command("errata", cls=OnceCommand, epilog="Example: p2p-sim errata --only clustering-theorem-1")
+@app.command("errata", cls=UniqueOptionsCommand, epilog="Example: p2p-sim errata --only clustering-theorem-1")
 @dataclass(frozen=True)
 class ErrataCommand:
     """Show each correction of the papers by numbers: printed, exact, corrected.  Exit status 1: one no longer shows."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Label, Positive, comma_list, count, text
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core.errors import InputError, near
@@ -26,7 +26,7 @@ KINDS = {"kernel": ("bandwidth", "rows"), "mixture": ("components", "seed"), "ga
 
 @app.command(
     "generator",
-    cls=OnceCommand,
+    cls=UniqueOptionsCommand,
     epilog="Example: p2p-sim generator public.csv --label ill --kind mixture --out rows.csv",
 )
 @dataclass(frozen=True)

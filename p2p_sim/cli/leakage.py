@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import (
     OUTPUT,
     REQUEST,
@@ -35,7 +35,7 @@ _KINDS = (".svg", ".png")
 
 @app.command(
     "leakage",
-    cls=OnceCommand,
+    cls=UniqueOptionsCommand,
     epilog="Example: p2p-sim leakage --data breast-cancer --flip 0.01 --tau 5,6 --out loss.svg",
 )
 @dataclass(frozen=True)

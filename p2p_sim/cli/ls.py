@@ -10,14 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import Format, Json, wants_json
 from p2p_sim.report import terminal
 
 _HEAD = ("path", "kind", "state", "what", "changed", "size")
 
 
-@app.command("ls", cls=OnceCommand, epilog="Example: p2p-sim ls runs")
+@app.command("ls", cls=UniqueOptionsCommand, epilog="Example: p2p-sim ls runs")
 @dataclass(frozen=True)
 class LsCommand:
     """List the runs, sweeps and comparisons in a folder, and in its folders of these names."""

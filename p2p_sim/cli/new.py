@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import OUTPUT, Format, Json, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
@@ -22,7 +22,7 @@ _IMPORTED = ("Message", "Party", "Protocol", "Rounds")
 """Names in the file that is written."""
 
 
-@app.command("new", cls=OnceCommand, epilog="Example: p2p-sim new my_protocol")
+@app.command("new", cls=UniqueOptionsCommand, epilog="Example: p2p-sim new my_protocol")
 @dataclass(frozen=True)
 class NewCommand:
     """Write a small protocol that works, with its law and its tests, to be changed into your own."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Json, check_format, check_least, count, text, whole
 from p2p_sim.cli.protocol_option import Program, with_programs
 from p2p_sim.core.errors import InputError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FORMATS = ("table", "json", "csv")
 
 
-@app.command("replay", cls=OnceCommand, epilog="Example: p2p-sim replay runs/latest --user 17")
+@app.command("replay", cls=UniqueOptionsCommand, epilog="Example: p2p-sim replay runs/latest --user 17")
 @dataclass(frozen=True)
 class ReplayCommand:
     """Recompute from a run's seed what a user sent, received and drew, whether the run kept messages or not.

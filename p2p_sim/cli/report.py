@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Json, check_format, flag, ratio, text
 from p2p_sim.cli.protocol_option import Programs, with_programs
 from p2p_sim.report import output_files, terminal
 from p2p_sim.report.delta import check_delta
 
 
-@app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
+@app.command("report", cls=UniqueOptionsCommand, epilog="Example: p2p-sim report runs/latest")
 @dataclass(frozen=True)
 class ReportCommand:
     """Write a report on one run, or on several side by side, as one page.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import EXECUTION, flag
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import check_usable, link_target
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from p2p_sim.cli.kept_folders import KeptFolder
 
 
-@app.command("rm", cls=OnceCommand, epilog="Example: p2p-sim rm sweeps/alphas")
+@app.command("rm", cls=UniqueOptionsCommand, epilog="Example: p2p-sim rm sweeps/alphas")
 @dataclass(frozen=True)
 class RmCommand:
     """Remove a run, a sweep or a comparison, after asking.  None is removed in whose folder other files lie, too."""

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import EXECUTION, OUTPUT, Format, Json, count, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.result_summary import counted
 
 
-@app.command("sweep", cls=OnceCommand, epilog="Example: p2p-sim sweep alphas.toml --plot alphas.svg")
+@app.command("sweep", cls=UniqueOptionsCommand, epilog="Example: p2p-sim sweep alphas.toml --plot alphas.svg")
 @dataclass(frozen=True)
 class SweepCommand:
     """Make every run of a grid once, over all processors, and write one table; given again, it goes on where it was."""

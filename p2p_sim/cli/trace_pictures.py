@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand
+from p2p_sim.cli.app import Command, UniqueOptionsCommand
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -98,7 +98,9 @@ _FORMS = ("svg", "mermaid", "json")
 
 
 @trace.command(
-    "diagram", cls=OnceCommand, epilog="Example: p2p-sim trace diagram runs/latest --user 17 --out user17.svg"
+    "diagram",
+    cls=UniqueOptionsCommand,
+    epilog="Example: p2p-sim trace diagram runs/latest --user 17 --out user17.svg",
 )
 @dataclass(frozen=True)
 class DiagramCommand:
@@ -160,7 +162,7 @@ def _form(form: str, drawn: Scene) -> tuple[Scene, str]:
 
 @trace.command(
     "export",
-    cls=OnceCommand,
+    cls=UniqueOptionsCommand,
     epilog="Example: p2p-sim trace export runs/latest --format perfetto --cluster 3 --out run.json",
 )
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ class ExportCommand:
         return 0
 
 
-@trace.command("serve", cls=OnceCommand, epilog="Example: p2p-sim trace serve runs/latest")
+@trace.command("serve", cls=UniqueOptionsCommand, epilog="Example: p2p-sim trace serve runs/latest")
 @dataclass(frozen=True)
 class ServeCommand:
     """Look at a run in a browser: rounds, roles, the messages of a cluster, and what each party can read of them.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.app import Command, UniqueOptionsCommand, app
 from p2p_sim.cli.options import (
     OUTPUT,
     SELECTION,
@@ -52,7 +52,7 @@ _FORMATS = ("table", "json", "csv", "parquet")
 
 @trace.command(
     "show",
-    cls=OnceCommand,
+    cls=UniqueOptionsCommand,
     epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report",
 )
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _looked(place: str, doing: str, document: Callable[[RunRecord], dict[str, An
         return {"run": place, "protocol": run.protocol.partition(":")[2], **document(run)}
 
 
-@trace.command("stats", cls=OnceCommand, epilog="Example: p2p-sim trace stats runs/latest --json")
+@trace.command("stats", cls=UniqueOptionsCommand, epilog="Example: p2p-sim trace stats runs/latest --json")
 @dataclass(frozen=True)
 class StatsCommand:
     """Count messages and bytes by round and role, and how many each user sends and receives."""
@@ -203,7 +203,9 @@ class StatsCommand:
 
 
 @trace.command(
-    "cone", cls=OnceCommand, epilog="Example: p2p-sim trace cone runs/latest --message report:3:17:0:0"
+    "cone",
+    cls=UniqueOptionsCommand,
+    epilog="Example: p2p-sim trace cone runs/latest --message report:3:17:0:0",
 )
 @dataclass(frozen=True)
 class ConeCommand:

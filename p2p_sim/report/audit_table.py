@@ -10,8 +10,8 @@ from typing import Any
 
 from p2p_sim.privacy.auditing.audit import Audit
 from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
-from p2p_sim.privacy.auditing.detectable import CHANCE
 from p2p_sim.privacy.auditing.measure import MEASURABLE
+from p2p_sim.privacy.auditing.power_analysis import POWER
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal
 from p2p_sim.report.figure_text import number_text
@@ -96,7 +96,7 @@ def smallest(row: Row) -> list[str]:
         if least is not None:
             more = f", {100 * (least / value - 1):.2g} % above it" if value else ""
             sentences.append(
-                f"a violation of {of} is shown with probability {100 * CHANCE:g} % from {figure} = "
+                f"a violation of {of} is shown with probability {100 * POWER:g} % from {figure} = "
                 f"{number_text(least)} on{more}; a smaller one may be missed"
             )
         elif not isinstance(value, str) and math.isfinite(value):

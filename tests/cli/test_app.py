@@ -17,7 +17,7 @@ import p2p_sim
 import protocols
 from p2p_sim import protocol_parameters
 from p2p_sim.cli import bench, first_screen, parameters, program, verbs
-from p2p_sim.cli.app import OnceCommand, app
+from p2p_sim.cli.app import UniqueOptionsCommand, app
 from p2p_sim.cli.audit import AuditCommand
 from p2p_sim.cli.options import comma_list, whole
 from p2p_sim.cli.run import RunCommand
@@ -45,7 +45,7 @@ VERBS |= {f"trace {each.name}": each for each in trace.registered_commands}
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_shows_an_example_and_nothing_given_twice_is_dropped(verb, cli):
-    assert issubclass(VERBS[verb].cls, OnceCommand)
+    assert issubclass(VERBS[verb].cls, UniqueOptionsCommand)
     done = cli(*verb.split(), "--help")
     assert done.status == 0
     assert f"Example: p2p-sim {verb} " in plain(done.out)
@@ -418,7 +418,7 @@ def test_ctrl_c_while_the_words_are_read_is_said_so(cli, monkeypatch: pytest.Mon
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(OnceCommand, "parse_args", pressed)
+    monkeypatch.setattr(UniqueOptionsCommand, "parse_args", pressed)
     done = cli("leakage", "--data", "digits")
     assert (done.status, done.out, done.err.strip()) == (130, "", "interrupted")
 

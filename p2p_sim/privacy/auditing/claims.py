@@ -25,7 +25,7 @@ class Claim:
     ``basis``: as of a profile.  ``holds``: whether it applies here, ``why`` not.  ``verdict``: "violated" if a lower
     bound is above it, "consistent", "inconclusive" if nothing was measured that could be, or "not applicable".
     ``detectable``: the least true ε or δ, whichever is measured, that the trials would have shown to be above the claim
-    with probability 0.9 (``detectable.least``); None if there is none.
+    with probability 0.9 (``power_analysis.minimum_detectable``); None if there is none.
     """
 
     name: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.auditing import confidence_bounds, detectable
+from p2p_sim.privacy.auditing import confidence_bounds, power_analysis
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.evidence import Evidence
 from p2p_sim.privacy.auditing.worlds import Situation
@@ -119,7 +119,9 @@ class Measured:
     def detectable(self, claim: float, trials: int) -> float | None:
         """Return the least violation of a claim that so many trials could have shown; None if there is none."""
         found = [
-            detectable.least(self.kind, self.at, claim, q, trials, self.events, self.confidence)
+            power_analysis.minimum_detectable(
+                self.kind, self.at, claim, q, trials, self.events, self.confidence
+            )
             for q in self.counted
         ]
         return min((each for each in found if each is not None), default=None)

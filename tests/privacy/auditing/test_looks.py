@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from p2p_sim import InputError, privacy
-from p2p_sim.privacy.auditing import confidence_bounds, detectable, rest_of_view
+from p2p_sim.privacy.auditing import confidence_bounds, power_analysis, rest_of_view
 from p2p_sim.privacy.auditing.evidence import BESIDE
 from p2p_sim.privacy.auditing.pairs import MOST_PAIRS, given_pair
 from protocols import PeerToPeer, RandomizedResponse
@@ -170,7 +170,7 @@ def test_the_smallest_violation_is_shown_as_often_as_it_is_said_to_be(
     kind: str, at: float, claim: float, q: float
 ) -> None:
     trials, audits, generator = 2000, 2000, np.random.default_rng(7)
-    least = detectable.least(kind, at, claim, q, trials, 1, 0.95)
+    least = power_analysis.minimum_detectable(kind, at, claim, q, trials, 1, 0.95)
     assert least is not None
     assert least > claim
     p, other = rates(kind, at, least, q)
@@ -183,16 +183,16 @@ def test_the_smallest_violation_is_shown_as_often_as_it_is_said_to_be(
     )
     shown = int((bound > claim).sum())
     # the mean over quantiles is good to a hundredth
-    assert stats.binom.ppf(FALSE_ALARM, audits, detectable.CHANCE - 0.01) <= shown
-    assert shown <= stats.binom.isf(FALSE_ALARM, audits, detectable.CHANCE + 0.01)
+    assert stats.binom.ppf(FALSE_ALARM, audits, power_analysis.POWER - 0.01) <= shown
+    assert shown <= stats.binom.isf(FALSE_ALARM, audits, power_analysis.POWER + 0.01)
 
 
 def test_no_violation_can_be_shown_of_a_claim_beyond_the_cap() -> None:
     cap = confidence_bounds.cap_epsilon(100, 0.0, 1, 0.95)
-    assert detectable.least("delta", 0.0, cap * 1.001, 0.1, 100, 1, 0.95) is None
-    assert detectable.least("delta", 0.0, cap * 0.99, 0.1, 100, 1, 0.95) is not None
-    assert detectable.least("delta", 0.0, math.inf, 0.1, 100, 1, 0.95) is None
-    few, many = (detectable.least("delta", 0.0, 1.0, 0.2, n, 1, 0.95) for n in (500, 50_000))
+    assert power_analysis.minimum_detectable("delta", 0.0, cap * 1.001, 0.1, 100, 1, 0.95) is None
+    assert power_analysis.minimum_detectable("delta", 0.0, cap * 0.99, 0.1, 100, 1, 0.95) is not None
+    assert power_analysis.minimum_detectable("delta", 0.0, math.inf, 0.1, 100, 1, 0.95) is None
+    few, many = (power_analysis.minimum_detectable("delta", 0.0, 1.0, 0.2, n, 1, 0.95) for n in (500, 50_000))
     assert few is not None
     assert many is not None
     assert 1 < many < 1.1 < few
@@ -210,4 +210,4 @@ def test_an_audit_says_the_smallest_violation_of_each_claim() -> None:
         privacy.audit(RandomizedResponse(least), seed=seed, **settings).verdict == "violated"
         for seed in range(20)
     )
-    assert found >= stats.binom.ppf(1e-6, 20, detectable.CHANCE)
+    assert found >= stats.binom.ppf(1e-6, 20, power_analysis.POWER)

@@ -1,4 +1,4 @@
-"""The smallest violation of a claim that an audit's trials could have shown."""
+"""Power analysis of an audit: the smallest violation of a claim that its trials could have shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from p2p_sim.privacy.auditing.confidence_bounds import share, upper_real
 
 Array = npt.NDArray[Any]
 
-CHANCE = 0.9
+POWER = 0.9
 """Probability with which a violation of this size would have been shown."""
 
 _POINTS = 200  # quantiles of the count without the label, over which the chance is averaged
@@ -23,10 +23,10 @@ _MOST = 60.0  # nats: no trials measure so much
 
 
 @lru_cache(maxsize=1024)  # by the law, the same for every seed
-def least(
+def minimum_detectable(
     kind: str, at: float, claim: float, q: float, trials: int, thresholds: float, confidence: float
 ) -> float | None:
-    """Return the smallest true ε or δ that an audit would show to exceed the claim, with probability ``CHANCE``.
+    """Return the smallest true ε or δ that an audit would show to exceed the claim, with probability ``POWER``.
 
     ``trials``: worlds per label.
     ``kind``, ``at``: "delta" if the claim is on ε, in nats, at δ = ``at``; "epsilon" if it is on δ at ε = ``at``.
@@ -57,7 +57,7 @@ def least(
 
     def shown(true: float) -> bool:
         p, q = rates(true)
-        return _power(p, trials, needed(q)) >= CHANCE
+        return _power(p, trials, needed(q)) >= POWER
 
     if claim >= most or not shown(most):
         return None
