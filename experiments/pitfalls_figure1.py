@@ -20,14 +20,14 @@ import numpy as np
 
 from experiments import _neighbours, _plots, _printed
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict
-from experiments._neighbours import CONFIDENCE, PRIORS, People
+from experiments._losses_above import TAUS, j_rows, plot_j
+from experiments._neighbours import CONFIDENCE, PRIORS
 from p2p_sim.leakage import instance_loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FLIPS = (0.01, 0.001)
-TAUS = tuple(float(tau) for tau in np.arange(3.0, 14.01, 0.5))
 DELTA = 1 - CONFIDENCE
 WHERE = "Pitfalls 2021, Figure 1"
 
@@ -53,18 +53,6 @@ def _threshold(data: str, p_plus: float, flip: float, tau: float) -> dict[str, A
         "data": data, "p_plus": p_plus, "flip": flip, "tau": tau, "low": exact.low, "high": exact.high,
         "printed_low": printed.low, "printed_high": printed.high,
     }  # fmt: skip
-
-
-def j_rows(of: People, flip: float) -> list[dict[str, Any]]:
-    """Return J(tau) of one data set, a row a tau, with its bounds."""
-    rows = []
-    for tau in TAUS:
-        found = of.found.above(tau, flip)
-        rows.append(
-            of.described()
-            | {"flip": flip, "tau": tau, "lower": found.lower, "J": found.value, "upper": found.upper}
-        )
-    return rows
 
 
 def known_rows(flip: float = FLIPS[0]) -> list[dict[str, Any]]:
@@ -197,28 +185,6 @@ def plot_thresholds(rows: Sequence[dict[str, Any]]) -> Figure:
                 axis.plot(tau, [row[f"printed_{end}"] for row in mine], color=colour, linestyle=":")
         axis.set(title=f"{data}, prior {p_plus:g}", xlabel="τ (nats)", ylabel="P(y = 1 | x)")
     axes[0, 0].legend(title="exact; dotted: Lemma 1", fontsize=7, title_fontsize=7)
-    return figure
-
-
-def plot_j(rows: Sequence[dict[str, Any]], name: str, by: str = "flip") -> Figure:
-    """Draw J(tau) with its bounds, a panel a setting of ``by``."""
-    settings = list(dict.fromkeys(row[by] for row in rows))
-    figure, axes = _plots.panels(1, len(settings), (4.6 * len(settings), 3.6))
-    for axis, setting in zip(axes[0], settings, strict=True):
-        for colour, data in zip(_plots.COLOURS, dict.fromkeys(row["data"] for row in rows), strict=False):
-            mine = [row for row in rows if (row["data"], row[by]) == (data, setting)]
-            tau, about = [row["tau"] for row in mine], mine[0]["about"]
-            axis.plot(tau, [row["J"] for row in mine], color=colour, label=f"{data} ({about})")
-            axis.fill_between(
-                tau,
-                [row["lower"] for row in mine],
-                [row["upper"] for row in mine],
-                color=colour,
-                alpha=0.15,
-                lw=0,
-            )
-        axis.set(title=f"{by} {setting:g}", xlabel="τ (nats)", ylabel=name, ylim=(0, 1.02))
-    axes[0, 0].legend(fontsize=7)
     return figure
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from experiments import _neighbours, _printed
 from experiments._common import Claim, Experiment, Options, Outcome, Verdict
+from experiments._losses_above import TAUS, j_rows, plot_j
 from experiments._neighbours import CONFIDENCE, PRIORS, People
-from experiments.pitfalls_figure1 import TAUS, j_rows, plot_j
 from p2p_sim.leakage import estimated_loss, instance_loss
 
 LAMBDAS = (0.01, 0.001)
