@@ -206,7 +206,7 @@ def _run(experiment: Experiment, options: Options, place: Path) -> int:
             _plots.save(plot, options.out / _file(experiment, part))
         moved = drifted(experiment, options, outcome)
     took = {"seconds": time.monotonic() - start, "processor_seconds": _processor_seconds() - worked}
-    _write_json(place, _told(experiment, options, outcome, missing, moved, took))
+    _write_json(place, _document(experiment, options, outcome, missing, moved, took))
     _say(experiment, outcome, missing, moved)
     return DRIFTED if moved else 0
 
@@ -221,7 +221,7 @@ def drifted(experiment: Experiment, options: Options, outcome: Outcome) -> list[
     return said
 
 
-def _told(
+def _document(
     experiment: Experiment, options: Options, outcome: Outcome | None, missing: str, moved: list[str],
     took: Mapping[str, float],
 ) -> dict[str, Any]:  # fmt: skip

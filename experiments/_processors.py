@@ -113,6 +113,6 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is no value of a row")
 
 
-def told(settings: Mapping[str, Any]) -> str:
+def in_words(settings: Mapping[str, Any]) -> str:
     """Return the settings of a case in words; a fingerprint of examples says nothing to a reader."""
     return ", ".join(f"{name} = {value}" for name, value in settings.items() if name != "content")

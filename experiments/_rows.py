@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from experiments import _made_by
-from experiments._processors import HERE, Compute, Processors, Row, told
+from experiments._processors import HERE, Compute, Processors, Row, in_words
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
@@ -111,7 +111,7 @@ class Kept:
             if "rows" in answer:
                 self._keep(_key(settings), Found(code=_made_by.of(compute), rows=answer["rows"]))
             else:
-                failed.append(f"{told(settings)}: {answer['error']}")
+                failed.append(f"{in_words(settings)}: {answer['error']}")
                 _tell(f"failed: {failed[-1]}")
             if len(left) > 1:
                 said = f", {len(failed)} failed" if failed else ""

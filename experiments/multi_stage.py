@@ -230,15 +230,15 @@ def cases(size: Size) -> list[Case]:
         "data": size.data, "content": content(size.data, multiclass=True), "rows": size.rows,
         "torch": importlib.metadata.version("torch"), "batch": size.batch,
     }  # fmt: skip
-    found: list[Case] = [(about | {"method": TRUE}, functools.partial(_told, size, TRUE, 0))]
+    found: list[Case] = [(about | {"method": TRUE}, functools.partial(_logged_trial, size, TRUE, 0))]
     for name in METHODS:
         for seed in range(size.trials):
             settings = about | {"method": name, "epsilon": size.epsilon, "seed": seed}
-            found.append((settings, functools.partial(_told, replace(size, trials=1), name, seed)))
+            found.append((settings, functools.partial(_logged_trial, replace(size, trials=1), name, seed)))
     return found
 
 
-def _told(size: Size, name: str, seed: int) -> list[Row]:
+def _logged_trial(size: Size, name: str, seed: int) -> list[Row]:
     print(f"multi_stage: {size.data}, {name}, trial {seed}", file=sys.stderr, flush=True)
     return [{"method": name, **(true_labels(size) if name == TRUE else trial(size, METHODS[name], seed))}]
 

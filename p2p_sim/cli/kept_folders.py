@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from p2p_sim.cli.run_folders import LATEST, RUNS
-from p2p_sim.comparison.folder import COMPARISONS, told_of
+from p2p_sim.comparison.folder import COMPARISONS, summary_of
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import check_usable, link_target
 from p2p_sim.rundir import comparison_files, run_directory, run_json, sweep_files, under_way
@@ -190,7 +190,7 @@ def _sweep(path: Path) -> KeptFolder:
 
 
 def _comparison(path: Path) -> KeptFolder:
-    found = told_of(path)
+    found = summary_of(path)
     running = sweep_folder.is_running(path / comparison_files.CALIBRATIONS)
     state = "running" if running else "complete" if found.whole else "incomplete"
-    return KeptFolder(path, COMPARISON, state, found.what)
+    return KeptFolder(path, COMPARISON, state, found.text)

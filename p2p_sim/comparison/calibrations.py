@@ -197,9 +197,13 @@ def _asked_else(then: Sequence[Any], now: Sequence[Any]) -> str:
     """Return how the questions of two comparisons differ, in words; ``then``, ``now``: as ``_about`` keeps them."""
     before, after = ({**asked[0], **asked[0]["people"]} for asked in (then, now))
     names = [name for name in {**before, **after} if name != "people" and before.get(name) != after.get(name)]
-    told = [f"{name} = {_told(before.get(name))} then, {_told(after.get(name))} now" for name in names]
-    return f"it asked something else ({'; '.join(told)})" if told else "it was of other protocols"
+    differences = [
+        f"{name} = {_value_text(before.get(name))} then, {_value_text(after.get(name))} now" for name in names
+    ]
+    return (
+        f"it asked something else ({'; '.join(differences)})" if differences else "it was of other protocols"
+    )
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "not given" if value is None else json.dumps(value)

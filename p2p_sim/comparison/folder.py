@@ -20,10 +20,10 @@ COMPARISONS = "comparisons"
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is said of a comparison.  ``whole``: whether it ended, and nothing was left out."""
+class Summary:
+    """A comparison in a line, for who lists folders.  ``whole``: whether it ended, and nothing was left out."""
 
-    what: str
+    text: str
     whole: bool
 
 
@@ -58,16 +58,16 @@ def held(place: Path) -> Iterator[sweep_folder.SweepFolder]:
         yield kept
 
 
-def told_of(place: Path) -> Told:
-    """Return what is said of a comparison; raises InputError for one that is damaged."""
+def summary_of(place: Path) -> Summary:
+    """Return the summary of a comparison; raises InputError for one that is damaged."""
     with sweep_folder.opened(place / CALIBRATIONS) as kept:
         about, done = kept.about or {}, len(kept.done)
     text = regular_files.octets(place, WHOLE, _ADVICE)
     if text is None:
-        return Told(f"{done:,} of {about['runs']:,} calibrations", whole=False)
+        return Summary(f"{done:,} of {about['runs']:,} calibrations", whole=False)
     try:
         found = json.loads(text)
-        return _ended(found)
+        return _summary_of_ended(found)
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise InputError(f"{str(place / WHOLE)!r} is damaged ({error}): {_ADVICE}") from error
 
@@ -75,9 +75,9 @@ def told_of(place: Path) -> Told:
 _ADVICE = "give the comparison's command again, or remove the folder"
 
 
-def _ended(found: Mapping[str, Any]) -> Told:
+def _summary_of_ended(found: Mapping[str, Any]) -> Summary:
     people, rows, taken = found["question"]["people"], found["rows"], found["recommendation"]["protocol"]
     name = Path(str(people.get("data", "synthetic"))).stem
     advice = "nothing is recommended" if taken is None else f"{taken} is recommended"
     left_out = any(row["status"] == LEFT_OUT for row in rows)
-    return Told(f"{name}, {found['users']:,} users, {len(rows):,} protocols, {advice}", whole=not left_out)
+    return Summary(f"{name}, {found['users']:,} users, {len(rows):,} protocols, {advice}", whole=not left_out)

@@ -119,14 +119,14 @@ def recommended(
     worst party learns least; then the one that sends fewer bytes; then the better one.
     """
     fit = [row for row in rows if row["status"] in (FRONT, DOMINATED)]
-    told = features_tell(fit)
-    useful = [row for row in fit if told and is_useful(row)]
+    informative = features_tell(fit)
+    useful = [row for row in fit if informative and is_useful(row)]
     missing = _missing(rows)
     if not useful:
         if not fit:
             advice = _to_fit(rows, calibrated, promises)
         else:
-            advice = _of_use(fit, rungs, promises) if told else _untold(fit)
+            advice = _of_use(fit, rungs, promises) if informative else _uninformative_features(fit)
         return replace(advice, doubts=(*_of_test_rows(fit), *missing, *remarks))
     tied = alike(useful, utilities)
     taken = min(tied, key=lambda row: _order(row, float(row["utility"])))
@@ -446,7 +446,7 @@ def _of_use(fit: Sequence[Row], rungs: Sequence[Rung] | None, promises: Promises
     return _none((reason, none), ())
 
 
-def _untold(fit: Sequence[Row]) -> Recommendation:
+def _uninformative_features(fit: Sequence[Row]) -> Recommendation:
     """Say that the model of true labels does no better than guessing, and what is known of protocols nevertheless."""
     row = next(each for each in fit if each.get("gain_lower[true]") is not None)
     metric, true, constant = str(row["metric"]), row["utility[true]"], row["utility[constant]"]

@@ -65,7 +65,9 @@ def columns(found: Comparison) -> list[Column]:
     return [
         Column("protocol", "its name", lambda row: row["protocol"]),
         Column(
-            "", "* on the front, o no better than guessing", partial(mark, told=features_tell(_fit(found)))
+            "",
+            "* on the front, o no better than guessing",
+            partial(mark, informative=features_tell(_fit(found))),
         ),
         Column("setting", "what was calibrated, and to what", setting),
         Column("utility", "on the test rows, with a 95 % interval", utility),
@@ -101,9 +103,9 @@ def details(found: Comparison) -> list[Column]:
     ]
 
 
-def mark(row: Mapping[str, Any], told: bool) -> str:
-    """Return what stands beside a protocol; ``told``: whether true labels are better than guessing."""
-    if row.get("utility") is not None and not (told and is_useful(dict(row))):
+def mark(row: Mapping[str, Any], informative: bool) -> str:
+    """Return what stands beside a protocol; ``informative``: whether true labels are better than guessing."""
+    if row.get("utility") is not None and not (informative and is_useful(dict(row))):
         return "o"
     return _MARKS[row["status"]]
 
@@ -225,14 +227,14 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
         which, covers = "the same for all seeds", ", which covers only the protocols' randomness"
     else:
         which, covers = "drawn anew for each seed", ""
-    told = features_tell([dict(each) for each in fit])
+    informative = features_tell([dict(each) for each in fit])
     front = (
         "*: on the front: no other is better in one of these and at least as good in all: utility, proven ε of every "
         "promise and of who learns most, bytes and seconds"
     )
     said = [
-        *([front] if any(mark(each, told) == _MARKS[FRONT] for each in fit) else []),
-        *_of_guessing(fit, told),
+        *([front] if any(mark(each, informative) == _MARKS[FRONT] for each in fit) else []),
+        *_of_guessing(fit, informative),
         *_of_dominated(fit),
         f"utility: {METRICS[row.get('metric') or 'accuracy']} on {tests}test rows, {which}: the mean over seeds ± "
         f"a 95 % interval{covers}{_beside(row)}",
@@ -249,11 +251,11 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
     return said
 
 
-def _of_guessing(fit: Sequence[Mapping[str, Any]], told: bool) -> list[str]:
+def _of_guessing(fit: Sequence[Mapping[str, Any]], informative: bool) -> list[str]:
     """Return what the mark of those means that only guess."""
-    if not any(mark(row, told) == "o" for row in fit):
+    if not any(mark(row, informative) == "o" for row in fit):
         return []
-    why = "" if told else ", as true labels are not either"
+    why = "" if informative else ", as true labels are not either"
     return [f"o: not shown to be better than guessing, as far as test rows and seeds can show (95 %){why}"]
 
 

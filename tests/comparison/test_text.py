@@ -34,6 +34,6 @@ def test_an_optimal_attack_that_is_no_better_than_none_is_named() -> None:
 def test_marks_say_who_only_guesses_and_who_dominates() -> None:
     guessing = {**ATTACKED, "gain_lower": -0.01}
     beaten = {**ATTACKED, "protocol": "p2", "status": DOMINATED, "dominated_by": "p0"}
-    assert [text.mark(row, told=True) for row in (ATTACKED, guessing, beaten)] == ["*", "o", ""]
-    assert text.mark(ATTACKED, told=False) == "o"
+    assert [text.mark(row, informative=True) for row in (ATTACKED, guessing, beaten)] == ["*", "o", ""]
+    assert text.mark(ATTACKED, informative=False) == "o"
     assert text._of_dominated([ATTACKED, beaten]) == ["dominated, so without *: p2 by p0"]
