@@ -23,7 +23,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.result_summary import Rows, Summary, counted
 from p2p_sim.rundir import code_versions, parquet_columns
-from p2p_sim.rundir.population_file import some
+from p2p_sim.rundir.population_file import part_with
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import check_kind, kept_by
 from p2p_sim.trace import recompute
@@ -259,7 +259,7 @@ def _recomputed(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Rer
 
 def _holding(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Population:
     """Return a part of the population with at least the coalition's users."""
-    people = some(run, protocol, _users(coalition))
+    people = part_with(run, protocol, _users(coalition))
     return population_of(run) if people is None else people
 
 

@@ -188,11 +188,11 @@ class AttackCommand(TableOptions):
                 raise InputError(_by_option(str(error))) from error
             kept = attack_table.kept_counts(document["views"])
             if drawn is not None:
-                _some(kept, "--plot")
+                _check_any(kept, "--plot")
                 per_user_certainty.write_plot(drawn, per_user_certainty.plot("users-at-risk", kept))
             if table is not None:
                 people = {name: each.per_user for name, each in found.items() if each.per_user is not None}
-                _some(people, "--per-user")
+                _check_any(people, "--per-user")
                 per_user_certainty.write_table(table, people)
         sys.stdout.write(
             terminal.as_json(document) if as_json else terminal.fitted(attack_table.as_text(document))
@@ -409,7 +409,7 @@ def _by_option(message: str) -> str:
     return re.sub(r"^(eta|utility|confidence|canaries) = '?([^':]*)'?:", r"--\1 \2:", message)
 
 
-def _some(found: Collection[Any], option: str) -> None:
+def _check_any(found: Collection[Any], option: str) -> None:
     if not found:
         raise InputError(
             f"{option}: no attacker of these views gives a probability for each user, so there is nothing to write: "

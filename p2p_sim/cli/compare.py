@@ -160,10 +160,10 @@ class CompareCommand(TableOptions):
         if self.shares is not None:
             found["shares"] = numbers_of("--shares", self.shares)
         reading = self.reading()
-        return found | {each.name: _listed(getattr(reading, each.name)) for each in _said(reading)}
+        return found | {each.name: _listed(getattr(reading, each.name)) for each in _not_by_default(reading)}
 
 
-def _said(reading: Reading) -> list[Any]:
+def _not_by_default(reading: Reading) -> list[Any]:
     return [each for each in fields(Reading) if getattr(reading, each.name) != getattr(PLAIN, each.name)]
 
 

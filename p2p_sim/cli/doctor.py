@@ -200,7 +200,7 @@ def _compiled_loops() -> Iterator[Finding]:
     name = "compiled loops"
     without = "results are the same without them: P2P_SIM_NUMBA=0"
     try:
-        setting = kernels.asked()
+        setting = kernels.numba_setting()
     except InputError as error:
         yield Finding(name, "problem", str(error), without)
         return

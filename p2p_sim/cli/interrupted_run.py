@@ -81,7 +81,7 @@ class InterruptedRun:
         from p2p_sim.cli import parameters
 
         had = self._options(given)
-        said = [each.name for each in fields(given) if _says(words, option(each.name))]
+        said = [each.name for each in fields(given) if _is_given(words, option(each.name))]
         if "backend" in said:
             had |= {name: None for name in had if name in _PLACES}
         for name in said:
@@ -175,5 +175,5 @@ class InterruptedRun:
         )
 
 
-def _says(words: Command, flag: str) -> bool:
+def _is_given(words: Command, flag: str) -> bool:
     return any(word == flag or word.startswith(f"{flag}=") for word in words)

@@ -12,7 +12,7 @@ from p2p_sim.comparison.calibrations import Calibrated
 from p2p_sim.comparison.candidates import Inapplicable
 from p2p_sim.comparison.promises import Promises
 from p2p_sim.privacy.table_rows import rows as privacy_rows
-from p2p_sim.report.mechanism_list import said
+from p2p_sim.report.mechanism_list import docstring_part
 from p2p_sim.sweep.summary import interval
 from p2p_sim.sweep.table import FAILED, LEFT_OUT, MADE
 
@@ -132,7 +132,7 @@ def row_of(each: Calibrated, trials: Trials, promises: Promises, *, same_users: 
             found["why"] = next((str(row["error"]) for row in trials.rows if row["error"]), "it was not run")
         elif found["utility"] is None:
             found["why"] = "no model was trained on what it released"
-    return found | {"trust": said(own.kind, "Assumes")}
+    return found | {"trust": docstring_part(own.kind, "Assumes")}
 
 
 def row_without(each: Inapplicable) -> Row:

@@ -30,7 +30,7 @@ REFUSED = (RuntimeError, OSError, ValueError)
 
 def choose(users: int) -> ModuleType:
     """Return the inner loops of one kind; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
-    setting = asked()
+    setting = numba_setting()
     least = WORTH_CALLING if f"{__package__}.{NUMBA}" in sys.modules else WORTH_COMPILING
     if setting == "0" or (setting == "" and users < least):
         return load(NUMPY)
@@ -41,11 +41,11 @@ def choose(users: int) -> ModuleType:
             raise InputError(
                 f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {_fix(error)}"
             ) from error
-        warnings.warn(without(error), stacklevel=2)
+        warnings.warn(missing_numba_text(error), stacklevel=2)
         return load(NUMPY)
 
 
-def asked() -> str:
+def numba_setting() -> str:
     """Return P2P_SIM_NUMBA: "0", "1", or "" if it is unset; raises InputError for anything else."""
     setting = os.environ.get("P2P_SIM_NUMBA", "")
     if setting not in ("", "0", "1"):
@@ -63,11 +63,11 @@ def why_not_compiled() -> str:
     try:
         load(TRIAL)
     except REFUSED as error:
-        return without(error)
+        return missing_numba_text(error)
     return ""
 
 
-def without(error: Exception) -> str:
+def missing_numba_text(error: Exception) -> str:
     """Return what to say where numba cannot compile, of one of ``REFUSED``."""
     return f"numba cannot compile here ({error}): running without it, slower; {_fix(error)}"
 

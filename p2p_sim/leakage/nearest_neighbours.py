@@ -176,7 +176,7 @@ def _loops() -> Any:
     try:
         from p2p_sim.leakage import nearest_loops
     except kernels.REFUSED as error:
-        warnings.warn(kernels.without(error), stacklevel=2)
+        warnings.warn(kernels.missing_numba_text(error), stacklevel=2)
         return None
     return nearest_loops
 

@@ -398,7 +398,7 @@ def _held_against_bounds(document: Document) -> str:
 def view_text(attacked: Document) -> str:
     """Return what attackers with one view guess, as text."""
     if attacked["refused"]:
-        return "\n".join(said(attacked))
+        return "\n".join(view_sentences(attacked))
     blocks = [
         f"View {title(attacked)}: labels of {_users(attacked)}; P(label | features) {attacked['eta_from']}; "
         f"seed of the estimates {attacked['seed']}",
@@ -411,7 +411,7 @@ def view_text(attacked: Document) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def said(attacked: Document) -> list[str]:
+def view_sentences(attacked: Document) -> list[str]:
     """Return what attackers with one view guess, in sentences."""
     if attacked["refused"]:
         return [f"View {attacked['view']}: not attacked: {attacked['refused']}"]

@@ -39,16 +39,16 @@ def described(kind: type[Protocol], protocol: Protocol | None, why: str = "") ->
         "class": catalogue.class_name(kind),
         "shipped": catalogue.shipped(kind),
         "labels": list(taken_by(kind)),
-        "trust": said(kind, "Assumes"),
+        "trust": docstring_part(kind, "Assumes"),
         "parameters": None if protocol is None else protocol.parameters(),
         "views": None if protocol is None else [_view(protocol, row) for row in rows(protocol)],
         "why": why,
         "statistic": registered is not None and registered.statistic is not None,
-        "source": said(kind, "Source"),
+        "source": docstring_part(kind, "Source"),
     }
 
 
-def said(kind: type[Protocol], name: str) -> str:
+def docstring_part(kind: type[Protocol], name: str) -> str:
     """Return what the docstring of a class says after a word such as *Assumes:*, in one line; empty if nothing."""
     found = re.search(_PART.format(name=name), inspect.cleandoc(kind.__doc__ or ""), re.DOTALL)
     return "" if found is None else " ".join(found[1].split()).rstrip(".")

@@ -48,7 +48,7 @@ def _section(kind: type[Protocol]) -> str:
         "",
     ]
     for word in ("Assumes", "Source"):
-        if text := mechanism_list.said(kind, word):
+        if text := mechanism_list.docstring_part(kind, word):
             lines += [f"*{word}:* {_escaped(text)}.", ""]
     lines += ["| message | from and to | says | carries |", "|---|---|---|---|"]
     lines += [_row(message) for message in kind.messages().values()]

@@ -168,7 +168,7 @@ def laid_out(document: Mapping[str, Any]) -> Page:
     """Return ``documents`` as the parts of a page."""
     runs = document["runs"]
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    title = f"{_some(protocols, 'protocols')}: {_some(sections.names(runs), 'runs')} – p2p-sim"
+    title = f"{_names_or_count(protocols, 'protocols')}: {_names_or_count(sections.names(runs), 'runs')} – p2p-sim"
     return Page(title, opening(runs, document["cautions"], document.get("together")), sections.sections(runs))
 
 
@@ -185,7 +185,7 @@ def tells_seed(document: Mapping[str, Any]) -> bool:
     return any(run["seed"] not in (None, WITHHELD) for run in document["runs"])
 
 
-def _some(found: Sequence[str], what: str) -> str:
+def _names_or_count(found: Sequence[str], what: str) -> str:
     return ", ".join(found) if len(found) <= _NAMED else f"{len(found)} {what}"
 
 

@@ -159,5 +159,5 @@ def _guessed(result: Mapping[str, Any]) -> list[str]:
         return []
     from p2p_sim.report import attack_table
 
-    lines: list[Sequence[str]] = [attack_table.said(each) for each in result["label_inference"]]
+    lines: list[Sequence[str]] = [attack_table.view_sentences(each) for each in result["label_inference"]]
     return [line for each in lines for line in each]

@@ -160,14 +160,14 @@ def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
             return None
         everybody = np.array([0, stored.users])
         nobody_else = Members(np.zeros(len(users), np.int32), everybody, None)
-        return Population(stored.some("y", users), nobody_else, **stored.further(users), ids=users)
+        return Population(stored.values_of("y", users), nobody_else, **stored.further(users), ids=users)
 
 
 def clusters(folder: Path, users: Array) -> Array | None:
     """Read the cluster numbers of some users (ids) from a run directory; None if there are no clusters."""
     with parquet_of(folder) as file:
         stored = _Stored(file, folder / FILE)
-        return stored.some("cluster", users) if stored.divided else None
+        return stored.values_of("cluster", users) if stored.divided else None
 
 
 def members(folder: Path, cluster: int) -> Array:
@@ -239,7 +239,7 @@ class _Stored:
         table = self._file.read_row_group(group, columns=[name], use_threads=False)
         return parquet_columns.columns(table, self._path)[name]
 
-    def some(self, name: str, users: Array) -> Array:
+    def values_of(self, name: str, users: Array) -> Array:
         """Read the values of some users."""
         groups = np.searchsorted(self.starts, users, "right") - 1
         found: Array | None = None
@@ -253,12 +253,12 @@ class _Stored:
     def further(self, users: Array) -> dict[str, Any]:
         """Read the public columns and features of some users, at least one, as arguments of a population."""
         types = _types(self._path, self._file.schema_arrow)
-        return _decoded(self._path, types, len(users), lambda name: self.some(name, users))
+        return _decoded(self._path, types, len(users), lambda name: self.values_of(name, users))
 
 
 def _clusters(stored: _Stored, users: Array) -> Population:
     """Read all users in the clusters of some users; the table of clusters is that of the whole population."""
-    wanted = np.array(sorted(set(stored.some("cluster", users).tolist())))
+    wanted = np.array(sorted(set(stored.values_of("cluster", users).tolist())))
     rows: list[Array] = []
     y: list[Array] = []
     labels_of: list[Array] = []
@@ -408,7 +408,7 @@ def unread(run: object) -> UnreadPopulation | None:
     return left if isinstance(left, UnreadPopulation) else None
 
 
-def some(run: RunRecord, protocol: Protocol, users: Array) -> Population | None:
+def part_with(run: RunRecord, protocol: Protocol, users: Array) -> Population | None:
     """Return a part of a run's population with at least the clusters of some users (ids); all of it if needed.
 
     Raises InputError for an unknown user.

@@ -16,7 +16,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.number_texts import read_digits
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir.population_file import rows_of, some
+from p2p_sim.rundir.population_file import part_with, rows_of
 from p2p_sim.rundir.run_directory import opened
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source
@@ -139,7 +139,7 @@ def _from_user(
     if not unseen:
         return Hidden(*event.ends)
     users, cluster = None, None
-    people = None if program is None else some(run, program, np.array([event.sender]))
+    people = None if program is None else part_with(run, program, np.array([event.sender]))
     if people is not None and program is not None:
         row = rows_of(people, np.array([event.sender]))
         reach = _reach(program, people, row, _hops(trace, kinds, event.round))

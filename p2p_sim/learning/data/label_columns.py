@@ -361,12 +361,12 @@ def _position(value: str, values: Sequence[str], text: bool, name: str, where: s
     if wanted not in values:
         raise InputError(
             f"positive value {value!r} does not occur in label {name!r} of {where}{near(wanted, values)}; its values "
-            f"are {_some(values, text)}; name some of these"
+            f"are {_first_few(values, text)}; name some of these"
         )
     return list(values).index(wanted)
 
 
-def _some(values: Sequence[str], text: bool) -> str:
+def _first_few(values: Sequence[str], text: bool) -> str:
     """Name values, of many the first: those of a table that is read in parts are not all known."""
     if len(values) <= _MANY:
         return listing(values)

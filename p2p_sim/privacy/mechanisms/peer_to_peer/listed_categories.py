@@ -87,7 +87,7 @@ class SmallCluster:
         if self.colluders:
             return [np.stack([self._outcomes(case, label) for case in cases]) for label in (0, 1)]
         own = [_one(label, self.labels) for label in (0, 1)]
-        urns = [np.stack([_said(self.alpha, _plus(case, more)) for case in cases]) for more in own]
+        urns = [np.stack([_histogram_law(self.alpha, _plus(case, more)) for case in cases]) for more in own]
         return [urn @ _reports(self) for urn in urns]
 
     def _outcomes(self, others: Counts, label: int) -> Array:
@@ -97,8 +97,8 @@ class SmallCluster:
             for heard in vectors(d, self.labels):
                 share = _drawn(heard, others)
                 left = tuple(max(0, a - b) for a, b in zip(others, heard, strict=True))
-                urn = _said(self.alpha, _plus(left, _one(label, self.labels))) if share else None
-                for said, weight in enumerate(_said(self.alpha, heard) * (chance * share)):
+                urn = _histogram_law(self.alpha, _plus(left, _one(label, self.labels))) if share else None
+                for said, weight in enumerate(_histogram_law(self.alpha, heard) * (chance * share)):
                     if urn is None:
                         found.append(np.zeros(reports.shape[1]))
                     else:
@@ -173,13 +173,13 @@ def _one_more(total: int, labels: int) -> npt.NDArray[np.intp]:
 
 
 @lru_cache(maxsize=4096)
-def _said(alpha: float, users: Counts) -> Array:
+def _histogram_law(alpha: float, users: Counts) -> Array:
     """Return the law of the histogram that users of these labels say, in the order of ``vectors``."""
     labels, count = len(users), sum(users)
     if not count:
         return np.ones(1)
     own = next(label for label, many in enumerate(users) if many)
-    before = _said(alpha, tuple(many - (label == own) for label, many in enumerate(users)))
+    before = _histogram_law(alpha, tuple(many - (label == own) for label, many in enumerate(users)))
     law = np.zeros(math.comb(count + labels - 1, labels - 1))
     places = _one_more(count - 1, labels)
     for label in range(labels):
