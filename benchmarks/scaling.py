@@ -1,19 +1,21 @@
-"""How cost grows with users, threads and shards, and a model of it, held against sizes that it has not seen.
+"""How cost grows with users, threads, shards and nodes, and a model of it, held against sizes that it has not seen.
 
 ``p2p-sim bench scaling`` measures Algorithm 2 with clusters of consecutive users (hardly a message leaves its shard)
 and of scattered ones (nearly all do).  Rows: *strong* scaling (one size, more workers) and *weak* (users in proportion
 to workers, where there are cores for them), as medians of pairs measured in turn, by the clock and in CPU seconds of
-all processes.  The model is of CPU seconds, the least of each setting, as other work of the machine can only add to
-them; it is fitted to relative errors, with no coefficient negative:
+all processes.  The nodes are Ray's, all on this machine: what they send each other goes through its network stack.  The
+model is of CPU seconds, the least of each setting, as other work of the machine can only add to them; it is fitted to
+relative errors, with no coefficient negative:
 
     threads:  CPU = start + users * user + (threads - 1) * worker
     shards:   CPU = start + users * user + (shards - 1) * worker + bytes * byte + scattered users * scattered
+    nodes:    the same + (nodes - 1) * node + bytes between nodes * byte_between_nodes
 
-``bytes``: what goes from process to process; ``scattered``: what users cost more whose cluster is scattered.  The
-largest size is held out, and its errors are reported.  A prediction for a billion users on a hundred such nodes
-follows, if every core is free and works without a pause: start and workers one after the other, users and bytes divided
-among nodes and their cores, and bytes once more over the network between them, whose speed is assumed, as there is one
-machine here.
+``bytes``: what goes from process to process, ``scattered``: what users cost more whose cluster is scattered.  The
+largest size is held out, and its errors are reported; of nodes, a second fit holds out the largest number of them.  A
+prediction for a billion users on a hundred such nodes follows, if every core is free and works without a pause: start,
+workers and nodes one after the other, users and bytes divided among nodes and their cores, and bytes between nodes once
+more over the network, whose speed is assumed, as there is one machine here.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,10 +34,16 @@ from benchmarks import workload
 from benchmarks.measure import Cost, Timed, interleaved, machine, timed, tree_timed
 
 USERS = 10_000_000
-CASES = ("threads", "shards")
+CASES = ("threads", "shards", "nodes")
 WORKERS = (1, 2, 4)
 HALVINGS = (4, 3, 2, 1, 0)
 """How often the given number of users is halved; the largest size is held out."""
+
+SPREAD = ((1, 1), (2, 1), (4, 1), (2, 2), (4, 2), (4, 4))
+"""Shards, and the nodes that they are spread over evenly."""
+
+STORE_BYTES = 2 << 30
+"""The object stores of all nodes together."""
 
 NODES = 100
 USERS_THERE = 10**9
@@ -53,49 +61,95 @@ def main(users: int, cases: tuple[str, ...], repeat: int, progress: Callable[[st
     rows: list[Row] = []
     for done, case in enumerate(cases):
         progress(case, done, len(cases))
-        measured = measure(case, users, repeat)
-        rows += [*measured, *scaling(case, measured), fitted(case, measured)]
+        costs = measure(case, users, repeat)
+        rows += [*costs, *(over_nodes if case == "nodes" else scaling)(case, costs), fitted(case, costs)]
     return {"machine": machine(), "rows": rows}
 
 
 def measure(case: str, users: int, repeat: int) -> list[Row]:
     """Measure one backend at all sizes, numbers of workers and kinds of clusters, all in turn; one row a setting.
 
-    A row has all its costs: those at one place of two rows were measured within one round.
+    A row has all its costs: those at one place of two rows were measured within one round, if on as many nodes.
     """
     from p2p_sim.backends.ray_session import session
 
     cores = len(os.sched_getaffinity(0))
-    where = session(None, max(WORKERS), 2 << 30) if case == "shards" else contextlib.nullcontext()
-    clock = tree_timed if case == "shards" else timed
+    if case == "nodes":
+        return [
+            row for nodes in sorted({nodes for _, nodes in SPREAD}) for row in on_nodes(users, nodes, repeat)
+        ]
+    if case == "threads":
+        workers, where = [each for each in WORKERS if each <= cores], contextlib.nullcontext()
+    else:
+        workers, where = list(WORKERS), session(None, max(WORKERS), STORE_BYTES)
+    with where:
+        return measured(case, users, [(each, 1) for each in workers], repeat)
+
+
+def on_nodes(users: int, nodes: int, repeat: int) -> list[Row]:
+    """Measure shards spread over so many nodes of Ray, each an object store and a scheduler of its own."""
+    rows: list[Row] = []
+    for shards in sorted({shards for shards, there in SPREAD if there == nodes}):
+        with cluster(nodes, shards // nodes) as address:
+            rows += measured("nodes", users, [(shards, nodes)], repeat, address)
+    return rows
+
+
+@contextlib.contextmanager
+def cluster(nodes: int, cpus: int) -> Iterator[str]:
+    """Run a cluster of nodes on this machine, each with as many processors as it shall have shards; its address."""
+    from ray.cluster_utils import Cluster
+
+    from p2p_sim.backends.ray_session import session
+
+    each = {"num_cpus": cpus, "object_store_memory": STORE_BYTES // nodes}
+    there = Cluster(initialize_head=True, head_node_args=each | {"include_dashboard": False})
+    try:
+        for _ in range(nodes - 1):
+            there.add_node(**each)
+        there.wait_for_nodes()
+        with session(there.address, nodes * cpus, STORE_BYTES):
+            yield there.address
+    finally:
+        there.shutdown()
+
+
+def measured(
+    case: str, users: int, places: Sequence[tuple[int, int]], repeat: int, address: str | None = None
+) -> list[Row]:
+    """Measure all sizes at places (workers, nodes) in turn; one row a setting."""
+    cores = len(os.sched_getaffinity(0))
+    clock = timed if case == "threads" else tree_timed
     rows: list[Row] = []
     timers: list[Timed] = []
-    with where:
-        for size in (users >> halved for halved in HALVINGS):
-            for clusters in workload.BOTH if case == "shards" else workload.BOTH[:1]:
-                population = workload.population(size, clusters, max(size // 40, 2))
-                for workers in (workers for workers in WORKERS if case == "shards" or workers <= cores):
-                    rows.append(setting(case, size, workers, clusters, cores))
-                    timers.append(clock(partial(one, case, population, workers)))
-        interleaved(timers[-len(WORKERS) :], 1, lambda: None)  # loads kernels, starts actors
-        costs = interleaved(timers, repeat, lambda: None)
+    for size in (users >> halved for halved in HALVINGS):
+        for clusters in workload.BOTH if case != "threads" else workload.BOTH[:1]:
+            population = workload.population(size, clusters, max(size // 40, 2))
+            for workers, nodes in places:
+                rows.append(setting(case, size, workers, nodes, clusters, cores))
+                timers.append(clock(partial(one, case, population, workers, address)))
+    interleaved(timers[-len(places) :], 1, lambda: None)  # loads kernels, starts actors
+    costs = interleaved(timers, repeat, lambda: None)
     return [with_costs(row, each) for row, each in zip(rows, costs, strict=True)]
 
 
-def one(case: str, population: p2p_sim.Population, workers: int) -> p2p_sim.Run:
+def one(case: str, population: p2p_sim.Population, workers: int, address: str | None) -> p2p_sim.Run:
     """Run with so many threads or shards."""
     how: dict[str, Any] = (
-        {"threads": workers} if case == "threads" else {"backend": "shards", "shards": workers}
+        {"threads": workers}
+        if case == "threads"
+        else {"backend": "shards", "shards": workers, "address": address}
     )
     return p2p_sim.run(workload.PROTOCOL, population, seed=workload.SEED, digest=False, **how)
 
 
-def setting(case: str, users: int, workers: int, clusters: str, cores: int) -> Row:
-    """Return what is measured, and the bytes that go from process to process."""
-    crossing = 0.0 if clusters == "contiguous" or case == "threads" else 1 - 1 / workers
+def setting(case: str, users: int, workers: int, nodes: int, clusters: str, cores: int) -> Row:
+    """Return what is measured, and the bytes that go from process to process, and of these from node to node."""
+    apart = 0.0 if clusters == "contiguous" or case == "threads" else users * CROSSING_BYTES
     return {
-        "case": case, "users": users, "workers": workers, "at_once": min(workers, cores), "clusters": clusters,
-        "bytes": round(users * crossing * CROSSING_BYTES),
+        "case": case, "users": users, "workers": workers, "nodes": nodes, "at_once": min(workers, cores),
+        "clusters": clusters, "bytes": round(apart * (1 - 1 / workers)),
+        "bytes_between_nodes": round(apart * (1 - 1 / nodes)),
     }  # fmt: skip
 
 
@@ -131,9 +185,28 @@ def scaling(case: str, rows: list[Row]) -> list[Row]:
     return found
 
 
+def over_nodes(case: str, rows: list[Row]) -> list[Row]:
+    """Return what the largest size costs on more nodes, over the same shards on one node, by the least of each."""
+    largest = max(row["users"] for row in rows)
+    least = {
+        (row["clusters"], row["workers"], row["nodes"]): (min(row["wall"]), min(row["cpu"]))
+        for row in rows
+        if row["users"] == largest
+    }
+    found = []
+    for (clusters, workers, nodes), (wall, cpu) in least.items():
+        one_wall, one_cpu = least[clusters, workers, 1]
+        if nodes > 1:
+            told = {"users": largest, "workers": workers, "nodes": nodes, "clusters": clusters}
+            ratios = {"wall_ratio": round(wall / one_wall, 3), "cpu_per_user_ratio": round(cpu / one_cpu, 3)}
+            found.append({"case": f"{case}, over one"} | told | ratios)
+    return found
+
+
 NAMES = {
     "threads": ("start", "user", "worker"),
     "shards": ("start", "user", "worker", "byte", "scattered"),
+    "nodes": ("start", "user", "worker", "byte", "scattered", "node", "byte_between_nodes"),
 }
 """The coefficients, CPU seconds each."""
 
@@ -141,25 +214,29 @@ NAMES = {
 def features(row: Row) -> list[float]:
     """Return what the model's coefficients are multiplied with."""
     scattered = row["users"] if row["clusters"] == "scattered" else 0
-    return [1.0, row["users"], row["workers"] - 1, row["bytes"], scattered][: len(NAMES[row["case"]])]
+    of = [
+        1.0,
+        row["users"],
+        row["workers"] - 1,
+        row["bytes"],
+        scattered,
+        row["nodes"] - 1,
+        row["bytes_between_nodes"],
+    ]
+    return of[: len(NAMES[row["case"]])]
 
 
 def fitted(case: str, rows: list[Row]) -> Row:
     """Fit the model without the largest size; say its errors there, and what it predicts."""
-    from scipy.optimize import nnls
-
     largest = max(row["users"] for row in rows)
-    seen = [row for row in rows if row["users"] < largest]
-    cpu = np.array([min(row["cpu"]) for row in seen])
-    weights, _ = nnls(np.array([features(row) for row in seen]) / cpu[:, None], np.ones(len(seen)))
-    held = [row for row in rows if row["users"] == largest]
-    errors = [float(np.dot(weights, features(row)) / min(row["cpu"]) - 1) for row in held]
-    coefficients = dict(zip(NAMES[case], map(float, weights), strict=True))
+    coefficients, errors = held_out(case, rows, lambda row: row["users"] == largest)
     result: Row = {
-        "case": f"{case}, model", "held_out_users": largest, "held_out_errors": [round(one, 3) for one in errors],
-        "coefficients": coefficients,
+        "case": f"{case}, model", "held_out_users": largest, "held_out_errors": errors, "coefficients": coefficients,
     }  # fmt: skip
-    if case == "shards":
+    if case == "nodes":
+        most = max(row["nodes"] for row in rows)
+        result["held_out_nodes"] = most
+        result["errors_at_these_nodes"] = held_out(case, rows, lambda row: row["nodes"] == most)[1]
         cores = max(row["at_once"] for row in rows)
         result["predicted_seconds"] = {
             clusters: predicted(coefficients, cores, clusters == "scattered") for clusters in workload.BOTH
@@ -168,12 +245,29 @@ def fitted(case: str, rows: list[Row]) -> Row:
     return result
 
 
+def held_out(
+    case: str, rows: Sequence[Row], held: Callable[[Row], bool]
+) -> tuple[dict[str, float], list[float]]:
+    """Fit the model to the rows that are not held; return its coefficients, and its relative errors at those held."""
+    from scipy.optimize import nnls
+
+    seen = [row for row in rows if not held(row)]
+    cpu = np.array([min(row["cpu"]) for row in seen])
+    weights, _ = nnls(np.array([features(row) for row in seen]) / cpu[:, None], np.ones(len(seen)))
+    errors = [float(np.dot(weights, features(row)) / min(row["cpu"]) - 1) for row in rows if held(row)]
+    return dict(zip(NAMES[case], map(float, weights), strict=True)), [round(each, 3) for each in errors]
+
+
 def predicted(coefficients: dict[str, float], cores: int, scattered: bool) -> float:
     """Return the seconds of a billion users on a hundred nodes; ``scattered``: all their peers are elsewhere."""
     crossed = scattered * USERS_THERE * CROSSING_BYTES
     each = coefficients["user"] + scattered * coefficients["scattered"]
-    at_work = USERS_THERE * each + crossed * coefficients["byte"]
-    alone = coefficients["start"] + (NODES * cores - 1) * coefficients["worker"]
+    at_work = USERS_THERE * each + crossed * (coefficients["byte"] + coefficients["byte_between_nodes"])
+    alone = (
+        coefficients["start"]
+        + (NODES * cores - 1) * coefficients["worker"]
+        + (NODES - 1) * coefficients["node"]
+    )
     return round(alone + at_work / NODES / cores + crossed / NODES / NETWORK, 1)
 
 

@@ -137,23 +137,24 @@ def faster(result: Result) -> str:
 
 
 def workers(result: Result) -> str:
-    """Return a table of strong and weak scaling."""
+    """Return a table of strong and weak scaling, and of the same shards on more nodes."""
     of = {"contiguous": "consecutive users", "scattered": "scattered users"}
     rows = [
         (
-            row["case"], of[row["clusters"]], str(row["workers"]), f"{row['users']:,}",
+            row["case"], of[row["clusters"]], str(row["workers"]), str(row.get("nodes", 1)), f"{row['users']:,}",
             f"{row['wall_ratio']:.2f}", f"{row['cpu_per_user_ratio']:.2f}",
         )
         for row in result["rows"]
         if "wall_ratio" in row
     ]  # fmt: skip
-    head = ("scaling", "clusters of", "workers", "users", "time by the clock", "CPU a user")
-    return table(head, "llrrrr", rows) + at_load(result)
+    head = ("scaling", "clusters of", "workers", "nodes", "users", "time by the clock", "CPU a user")
+    return table(head, "llrrrrr", rows) + at_load(result)
 
 
 UNITS = {
     "start": (1e3, "ms a run"), "user": (1e9, "ns a user"), "worker": (1e3, "ms a further worker"),
     "byte": (1e9, "ns a byte between processes"), "scattered": (1e9, "ns more a user in a scattered cluster"),
+    "node": (1e3, "ms a further node"), "byte_between_nodes": (1e9, "ns more a byte between nodes"),
 }  # fmt: skip
 
 
@@ -164,12 +165,14 @@ def model(result: Result) -> str:
         found = [
             f"{each * UNITS[name][0]:,.3g} {UNITS[name][1]}" for name, each in row["coefficients"].items()
         ]
-        off = [100 * abs(error) for error in row["held_out_errors"]]
         lines.append(
             f"- **{row['case']}**: {', '.join(found)}. At {row['held_out_users']:,} users, which it has not seen, "
-            f"it is off by {min(off):.0f} to {max(off):.0f} %, in the mean by {sum(off) / len(off):.0f} %"
-            f"{one_sided(row['held_out_errors'])}."
+            f"{off_by(row['held_out_errors'])}."
         )
+        if nodes := row.get("held_out_nodes"):
+            lines.append(
+                f"- **{row['case']}, fitted without {nodes} nodes**: at these, {off_by(row['errors_at_these_nodes'])}."
+            )
         if each := row.get("predicted_seconds"):
             shards = int(row["predicted_for"].split()[-2])  # "..., 200 shards"
             lines.append(
@@ -178,6 +181,15 @@ def model(result: Result) -> str:
                 f"{shards} shards is not in it: `--plan` would count {seconds_to_start(shards):.0f} s for that."
             )
     return "\n".join(lines) + "\n"
+
+
+def off_by(errors: Sequence[float]) -> str:
+    """Say how far off a model is."""
+    off = [100 * abs(error) for error in errors]
+    return (
+        f"it is off by {min(off):.0f} to {max(off):.0f} %, in the mean by {sum(off) / len(off):.0f} %"
+        f"{one_sided(errors)}"
+    )
 
 
 def one_sided(errors: Sequence[float]) -> str:

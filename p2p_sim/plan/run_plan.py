@@ -27,11 +27,11 @@ from p2p_sim.trace.size_estimate import predict
 FACTOR = 2
 """Memory, messages, bytes between processes and bytes on disk are planned within this factor; seconds only roughly."""
 
-WORKER_BYTES, NUMBA_BYTES = 160 << 20, 80 << 20
-"""Memory of a worker of Ray before it holds a user, and of compiled loops in any process."""
+WORKER_BYTES, NUMBA_BYTES = 80 << 20, 80 << 20
+"""Memory of a worker of Ray before it holds a user, and of compiled loops in any process.
 
-ACTOR_BYTES = 80 << 20
-"""Memory of a worker of backend "actors", which loads no compiled loops: 66 MB were measured, shared pages divided."""
+70 to 86 MiB and 70 MiB more were measured of shards, 63 MiB of actors, with pages that processes share divided.
+"""
 
 STORE_BYTES = (100 << 20, 2 << 30)
 _COMPILED = 0.55  # seconds of compiled loops, in those of numpy
@@ -294,7 +294,7 @@ def size(octets: float) -> str:
 
 def _worker_bytes(settings: Settings, compiled: bool) -> int:
     """Return the memory of a worker before it holds a user."""
-    return ACTOR_BYTES if settings.backend == "actors" else WORKER_BYTES + NUMBA_BYTES * compiled
+    return WORKER_BYTES + NUMBA_BYTES * (compiled and settings.backend != "actors")
 
 
 def _divided(shards: int, here: Sequence[Machine]) -> list[int]:

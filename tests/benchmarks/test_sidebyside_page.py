@@ -71,6 +71,19 @@ def test_the_model_s_side_and_the_start_are_said():
     assert "every time" not in page.model({"rows": [row | {"held_out_errors": [-0.1, 0.2]}]})
 
 
+def test_what_a_node_costs_and_how_far_off_it_is_without_most_nodes_are_said():
+    row = {
+        "case": "nodes, model", "coefficients": {"node": 0.0077, "byte_between_nodes": 9e-9}, "held_out_users": 10,
+        "held_out_errors": [-0.1, 0.2], "held_out_nodes": 4, "errors_at_these_nodes": [0.3, 0.5],
+    }  # fmt: skip
+    text = page.model({"rows": [row]})
+    assert "7.7 ms a further node, 9 ns more a byte between nodes" in text
+    assert (
+        "fitted without 4 nodes**: at these, it is off by 30 to 50 %, in the mean by 40 %, and too high"
+        in text
+    )
+
+
 def test_every_case_of_commands_is_shown():
     result = json.loads((page.FIGURES / "command.json").read_text())
     text = page.commands(result)
