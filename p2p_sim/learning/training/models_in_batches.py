@@ -25,6 +25,7 @@ from p2p_sim.learning.training.losses import (
     Loss,
     Regression,
     forward,
+    penalty_of,
     softmax,
     start_of,
     starting_shares,
@@ -101,8 +102,16 @@ class Moments:
     @property
     def scale(self) -> Array:
         """Standard deviations; 1 of a feature that never changes."""
-        same = np.equal(self.least, self.most)
-        return np.where(same, 1.0, np.sqrt(self.squares / max(self.weight, 1.0)))
+        return np.where(self._varying, np.sqrt(self.squares / max(self.weight, 1.0)), 1.0)
+
+    @property
+    def features(self) -> int:
+        """How many features are not the same in all rows."""
+        return int(self._varying.sum())
+
+    @property
+    def _varying(self) -> npt.NDArray[np.bool_]:
+        return np.atleast_1d(np.less(self.least, self.most))
 
 
 @dataclass(frozen=True)
@@ -251,7 +260,9 @@ def corrected(
     """
     counts = first_pass.counts[None].astype(np.float64)
     begin = start_of(Bags(np.zeros(1, np.int64), counts), law)
-    model = Regression(len(law)).scaled(everybody.mean, everybody.scale, begin)
+    model = Regression(len(law), penalty_of(law, everybody.features)).scaled(
+        everybody.mean, everybody.scale, begin
+    )
 
     def parts(_: Array) -> Iterator[tuple[Array, Loss]]:
         for x, each in labelled():
@@ -284,7 +295,9 @@ class BagsInBatches:
     def match(self, law: Array, weights: Array | None = None) -> Regression:
         """Return the model fitted to the labels; ``weights`` (b,): of those of each cluster."""
         begin = start_of(Bags(np.zeros(1, np.int64), self.counts), law, weights)
-        model = Regression(len(law)).scaled(self.moments.mean, self.moments.scale, begin)
+        model = Regression(len(law), penalty_of(law, self.moments.features)).scaled(
+            self.moments.mean, self.moments.scale, begin
+        )
         counts = self.counts if weights is None else self.counts * weights[:, None]
         mean_weight = float(counts.sum() / self.counts.sum())
         whole = int(self._sizes.max()) <= _batch(self.examples)
