@@ -406,12 +406,12 @@ def start_of(released: Released, law: Array, weights: Array | None = None) -> Ar
     model without that label.  From equal ones the first step is that of least squares on debiased labels.  Without
     noise ``starting_shares``.
     """
-    if _exact(law):
+    if exact(law):
         return starting_shares(released, law, weights)
     return np.full(len(law), 1 / len(law))
 
 
-def _exact(law: Array) -> bool:
+def exact(law: Array) -> bool:
     """Return whether labels are released as they are."""
     return np.array_equal(law, np.eye(len(law)))
 
@@ -426,7 +426,7 @@ def penalty_of(law: Array, features: int) -> Penalty:
 
     ``features``: how many vary.  Where nobody lies it is ``OF_LABELS``, also of bags: none is better there on all data.
     """
-    return OF_LABELS if _exact(law) else of_noisy(features)
+    return OF_LABELS if exact(law) else of_noisy(features)
 
 
 def of_noisy(features: int) -> Penalty:

@@ -23,6 +23,7 @@ from p2p_sim.learning.training.losses import (
     TOLERANCE,
     Bags,
     Loss,
+    Penalty,
     Regression,
     forward,
     penalty_of,
@@ -260,9 +261,8 @@ def corrected(
     """
     counts = first_pass.counts[None].astype(np.float64)
     begin = start_of(Bags(np.zeros(1, np.int64), counts), law)
-    model = Regression(len(law), penalty_of(law, everybody.features)).scaled(
-        everybody.mean, everybody.scale, begin
-    )
+    penalty = penalty_of(law, everybody.features)
+    model = Regression(len(law), penalty).scaled(everybody.mean, everybody.scale, begin)
 
     def parts(_: Array) -> Iterator[tuple[Array, Loss]]:
         for x, each in labelled():
@@ -292,12 +292,11 @@ class BagsInBatches:
         """Whether all clusters have one user."""
         return int(self._sizes.max()) == 1
 
-    def match(self, law: Array, weights: Array | None = None) -> Regression:
-        """Return the model fitted to the labels; ``weights`` (b,): of those of each cluster."""
+    def match(self, law: Array, weights: Array | None = None, penalty: float | None = None) -> Regression:
+        """Return the model fitted to the labels; ``weights`` (b,): of those of each cluster; see ``losses.match``."""
         begin = start_of(Bags(np.zeros(1, np.int64), self.counts), law, weights)
-        model = Regression(len(law), penalty_of(law, self.moments.features)).scaled(
-            self.moments.mean, self.moments.scale, begin
-        )
+        chosen = penalty_of(law, self.moments.features) if penalty is None else Penalty(penalty)
+        model = Regression(len(law), chosen).scaled(self.moments.mean, self.moments.scale, begin)
         counts = self.counts if weights is None else self.counts * weights[:, None]
         mean_weight = float(counts.sum() / self.counts.sum())
         whole = int(self._sizes.max()) <= _batch(self.examples)
