@@ -61,7 +61,7 @@ def unbiased(run: Any, examples: Any) -> float:
     y = pairs.y.astype(np.int64)
     shares = np.clip(losses.undo(law, np.bincount(y, minlength=noise.labels) / len(y)), 0.01, 0.99)
     x = examples.population.x[pairs.users]
-    model = losses.Regression(noise.labels)
+    model = losses.Regression(noise.labels, losses.penalty_of(law, int(losses.varying(x).sum())))
     return _right(model.fit(x, lambda scores: losses.backward(scores, y, law), shares), examples)
 
 
@@ -80,9 +80,10 @@ def known(run: Any, examples: Any) -> float:
 
 
 def trusting(run: Any, examples: Any) -> float:
-    """Match clusters as if nobody lied."""
-    labels = _by_whose(run, examples, privacy.label_noise(run.source))
-    return _right(losses.match(examples.population.x, labels), examples)
+    """Match clusters as if nobody lied, with the penalty of noisy labels."""
+    labels, x = _by_whose(run, examples, privacy.label_noise(run.source)), examples.population.x
+    penalty = losses.of_noisy(int(losses.varying(x).sum())).weights
+    return _right(losses.match(x, labels, penalty=penalty), examples)
 
 
 def clipped(run: Any, examples: Any) -> float:

@@ -245,6 +245,7 @@ def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> N
     monkeypatch.setattr(models_in_batches, "BATCH", batch)
     given, cluster = examples()
     rng = np.random.default_rng(4)
+    given = replace(given, x=np.c_[given.x, rng.normal(size=(1500, 12)), np.full(1500, 0.1)])  # 16 vary
     counts = np.zeros((30, LABELS))
     np.add.at(counts, (cluster, (given.y + rng.integers(0, 2, 1500)) % LABELS), 1.0)
     law, everybody = channel(LABELS, 0.2), Moments()

@@ -235,8 +235,26 @@ Loss = Callable[[Array], tuple[float, Array]]
 FINE = 64 * np.finfo(float).eps
 """L-BFGS stops where the loss falls by no larger share: it then ends by the gradient, as scikit-learn's does."""
 
-PENALTY = 1.0
-"""Weight of half the squared weights, as in scikit-learn's logistic regression with C = 1."""
+
+@dataclass(frozen=True)
+class Penalty:
+    """What is added to a loss: so many times half the squared ``weights``, and half the squared ``constant``s.
+
+    A penalty is the inverse of a variance: it is the prior N(0, 1 / penalty) of each weight, or constant.
+    """
+
+    weights: float = 1.0
+    constant: float = 0.0
+
+
+OF_LABELS = Penalty()
+"""Where nobody lies, as in scikit-learn's logistic regression with C = 1."""
+
+SCORE_VARIANCE = 8.0
+"""The prior variance of a score without its constant, where labels are noisy; see ``of_noisy``."""
+
+CONSTANT_VARIANCE = 1.0
+"""The prior variance of the constant in a score, where labels are noisy; see ``of_noisy``."""
 
 TOLERANCE = 1e-4
 """Stops when no entry of the gradient, divided by the number of rows, is larger; as in scikit-learn."""
@@ -257,11 +275,11 @@ CONSTANT = 1e-4
 class Regression:
     """A logistic regression of ``labels`` classes: one column of weights for two classes, otherwise one a class.
 
-    Minimizes, by L-BFGS, a loss plus half the squared weights without the intercept.  Fitted: ``weights``;
-    ``converged``; ``flat``, whether all rows that the loss is of have the same probabilities, to ``CONSTANT``.
+    Minimizes, by L-BFGS, a loss plus a penalty.  Fitted: ``weights``, the constant last; ``converged``; ``flat``,
+    whether all rows that the loss is of have the same probabilities, to ``CONSTANT``.
     """
 
-    def __init__(self, labels: int = 2, penalty: float = PENALTY, max_iterations: int = 500):
+    def __init__(self, labels: int = 2, penalty: Penalty = OF_LABELS, max_iterations: int = 500):
         self.labels, self.penalty, self.max_iterations = labels, penalty, max_iterations
         self.weights: Array
         self.converged, self.flat = True, False
@@ -301,10 +319,12 @@ class Regression:
                 part, slope = loss(self.scores(features, weights))
                 value += part
                 gradient += features.T @ slope[:, -shape[1] :]
-            free = weights.copy()
-            free[-1] = 0.0  # the constant is not penalized
-            gradient = gradient + self.penalty * free
-            return value + self.penalty / 2 * float((free**2).sum()), gradient.ravel()
+            free, constant = weights.copy(), weights[-1]
+            free[-1] = 0.0
+            gradient = gradient + self.penalty.weights * free
+            gradient[-1] += self.penalty.constant * constant
+            value += self.penalty.weights / 2 * float((free**2).sum())
+            return value + self.penalty.constant / 2 * float((constant**2).sum()), gradient.ravel()
 
         with one_thread():
             first = [objective(begin.ravel())]  # what L-BFGS asks for first
@@ -332,8 +352,7 @@ class Regression:
 
     def constant(self, x: Array, probabilities: Array) -> Regression:
         """Become the constant model with ``probabilities`` (k,), of features such as x (n, d)."""
-        spread = x.std(axis=0)
-        return self.scaled(x.mean(axis=0), np.where(spread > 0, spread, 1.0), probabilities)
+        return self.scaled(x.mean(axis=0), np.where(varying(x), x.std(axis=0), 1.0), probabilities)
 
     def scaled(self, mean: Array, scale: Array, probabilities: Array) -> Regression:
         """Become the constant model of features that have a ``mean`` (d,) and are divided by a ``scale`` (d,)."""
@@ -387,9 +406,38 @@ def start_of(released: Released, law: Array, weights: Array | None = None) -> Ar
     model without that label.  From equal ones the first step is that of least squares on debiased labels.  Without
     noise ``starting_shares``.
     """
-    if np.array_equal(law, np.eye(len(law))):
+    if exact(law):
         return starting_shares(released, law, weights)
     return np.full(len(law), 1 / len(law))
+
+
+def exact(law: Array) -> bool:
+    """Return whether labels are released as they are."""
+    return np.array_equal(law, np.eye(len(law)))
+
+
+def varying(x: Array) -> npt.NDArray[np.bool_]:
+    """Return which features (d,) of rows x (n, d) are not the same in all of them."""
+    return np.asarray(x.min(axis=0) < x.max(axis=0))
+
+
+def penalty_of(law: Array, features: int) -> Penalty:
+    """Return the penalty of a fit to labels that were released by a ``law`` (k, k): ``of_noisy``, if anybody lies.
+
+    ``features``: how many vary.  Where nobody lies it is ``OF_LABELS``, also of bags: none is better there on all data.
+    """
+    return OF_LABELS if exact(law) else of_noisy(features)
+
+
+def of_noisy(features: int) -> Penalty:
+    """Return the penalty of a fit to noisy labels; ``features``: how many vary.
+
+    Features are standardized, so under a penalty L the scores of d features have a prior variance of d / L, on average
+    over rows.  L = 1 lets those of 100 features spread by 10, and noise is learnt.  d / 8 gives all the same variance;
+    it is not below 1, which is better where features are few.  The constant has a prior, too: a label whose debiased
+    share is below 0, as by chance, would otherwise have the probability 0.  What was measured is in docs/learning.md.
+    """
+    return Penalty(max(features / SCORE_VARIANCE, OF_LABELS.weights), 1 / CONSTANT_VARIANCE)
 
 
 def likeliest_shares(likelihood: Array, weights: Array) -> Array:
@@ -411,15 +459,20 @@ def _inside(shares: Array) -> Array:
 
 
 def match(
-    x: Array, released: Released, noise: Any = 0.0, weights: Array | None = None, *, penalty: float = PENALTY
+    x: Array,
+    released: Released,
+    noise: Any = 0.0,
+    weights: Array | None = None,
+    *,
+    penalty: float | None = None,
 ) -> Regression:
     """Return the logistic regression fitted to released labels, randomized by ``noise``.
 
     x (n, d); the loss is ``forward``.  ``noise``: the probability of a lie, uniform among the others; or the law
     (k, k), as ``channel`` makes it.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.
-    ``penalty``: weight of half the squared weights.  Raises InputError if no label was released, and if a released
-    label says nothing about the true one: a lie with probability (k - 1) / k or more, or a law whose columns are all
-    the same.
+    ``penalty``: of half the squared weights, constants are free; None: ``penalty_of``.  Raises InputError if no label
+    was released, and if a released label says nothing about the true one: a lie with probability (k - 1) / k or more,
+    or a law whose columns are all the same.
     """
     labels = released.counts.shape[1]
     if not released.counts.sum() > 0:
@@ -440,9 +493,8 @@ def match(
         inside = replace(inside, counts=released.counts * weights[:, None])  # type: ignore[type-var]
         weight = float(inside.counts.sum() / released.counts.sum())
     begin = start_of(released, law, weights)
-    return Regression(labels, penalty).fit(
-        x, lambda scores: forward(scores, inside, law), begin, rows, weight
-    )
+    chosen = penalty_of(law, int(varying(x).sum())) if penalty is None else Penalty(penalty)
+    return Regression(labels, chosen).fit(x, lambda scores: forward(scores, inside, law), begin, rows, weight)
 
 
 def says_nothing(law: Array) -> bool:
@@ -453,12 +505,16 @@ def says_nothing(law: Array) -> bool:
 def match_reports(x: Array, evidence: Evidence) -> Regression:
     """Return the logistic regression fitted to single reports, by the loss ``from_likelihoods``.
 
-    x (n, d): features of all users.  Raises InputError if there is no report, and if none says anything.
+    x (n, d): features of all users.  The penalty is ``of_noisy``, unless each report says what the label is.  Raises
+    InputError if there is no report, and if none says anything.
     """
     likelihood = _checked(evidence)
     labels = likelihood.shape[1]
     begin = np.full(labels, 1 / labels)  # as in start_of
-    return Regression(labels).fit(evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin)
+    rows = evidence.rows(x)
+    certain = np.count_nonzero(likelihood) == len(likelihood)
+    penalty = OF_LABELS if certain else of_noisy(int(varying(rows).sum()))
+    return Regression(labels, penalty).fit(rows, lambda scores: _from_scaled(scores, likelihood), begin)
 
 
 def likelihoods_and_shares(evidence: Evidence) -> tuple[Array, Array]:

@@ -23,8 +23,10 @@ from p2p_sim.learning.training.losses import (
     TOLERANCE,
     Bags,
     Loss,
+    Penalty,
     Regression,
     forward,
+    penalty_of,
     softmax,
     start_of,
     starting_shares,
@@ -101,8 +103,16 @@ class Moments:
     @property
     def scale(self) -> Array:
         """Standard deviations; 1 of a feature that never changes."""
-        same = np.equal(self.least, self.most)
-        return np.where(same, 1.0, np.sqrt(self.squares / max(self.weight, 1.0)))
+        return np.where(self._varying, np.sqrt(self.squares / max(self.weight, 1.0)), 1.0)
+
+    @property
+    def features(self) -> int:
+        """How many features are not the same in all rows."""
+        return int(self._varying.sum())
+
+    @property
+    def _varying(self) -> npt.NDArray[np.bool_]:
+        return np.atleast_1d(np.less(self.least, self.most))
 
 
 @dataclass(frozen=True)
@@ -251,7 +261,8 @@ def corrected(
     """
     counts = first_pass.counts[None].astype(np.float64)
     begin = start_of(Bags(np.zeros(1, np.int64), counts), law)
-    model = Regression(len(law)).scaled(everybody.mean, everybody.scale, begin)
+    penalty = penalty_of(law, everybody.features)
+    model = Regression(len(law), penalty).scaled(everybody.mean, everybody.scale, begin)
 
     def parts(_: Array) -> Iterator[tuple[Array, Loss]]:
         for x, each in labelled():
@@ -281,10 +292,11 @@ class BagsInBatches:
         """Whether all clusters have one user."""
         return int(self._sizes.max()) == 1
 
-    def match(self, law: Array, weights: Array | None = None) -> Regression:
-        """Return the model fitted to the labels; ``weights`` (b,): of those of each cluster."""
+    def match(self, law: Array, weights: Array | None = None, penalty: float | None = None) -> Regression:
+        """Return the model fitted to the labels; ``weights`` (b,): of those of each cluster; see ``losses.match``."""
         begin = start_of(Bags(np.zeros(1, np.int64), self.counts), law, weights)
-        model = Regression(len(law)).scaled(self.moments.mean, self.moments.scale, begin)
+        chosen = penalty_of(law, self.moments.features) if penalty is None else Penalty(penalty)
+        model = Regression(len(law), chosen).scaled(self.moments.mean, self.moments.scale, begin)
         counts = self.counts if weights is None else self.counts * weights[:, None]
         mean_weight = float(counts.sum() / self.counts.sum())
         whole = int(self._sizes.max()) <= _batch(self.examples)

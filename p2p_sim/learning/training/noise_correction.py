@@ -26,14 +26,17 @@ from p2p_sim.learning.training import evaluation, label_assignment
 from p2p_sim.learning.training.evaluation import Comparison, QueryRows
 from p2p_sim.learning.training.losses import (
     LEAST,
+    OF_LABELS,
     Bags,
     Regression,
     Released,
+    exact,
     law_of,
     match,
     match_reports,
     says_nothing,
     starting_shares,
+    varying,
 )
 from p2p_sim.learning.training.metrics import Metrics, measure
 from p2p_sim.network.walks import stepping
@@ -138,6 +141,9 @@ ASTRAY = 1e-3
 TELLING = 0.05
 """The probability that features seem to explain how clusters differ, where they do not."""
 
+FREE = OF_LABELS.weights
+"""The penalty of models whose misfit is tested: a stronger one holds back weights that degrees of freedom count."""
+
 RESAMPLED = 2.0
 """Labels of random peers vary at most twice as much as labels of their own: as users differ, and by the draw."""
 
@@ -156,7 +162,7 @@ class BagExamples(typing.Protocol):
     def alone(self) -> bool:
         """Return whether all bags have one user."""
 
-    def match(self, law: Array, weights: Array | None = None) -> Regression:
+    def match(self, law: Array, weights: Array | None = None, penalty: float | None = None) -> Regression:
         """Return the model fitted to the labels, those of each bag with a weight (b,); see ``losses.match``."""
 
     def constant(self, law: Array, weights: Array) -> Regression:
@@ -184,8 +190,8 @@ class _InMemory:
     def alone(self) -> bool:
         return bool(np.bincount(self.labels.bag).max() == 1)
 
-    def match(self, law: Array, weights: Array | None = None) -> Regression:
-        return match(self.x, self.labels, law, weights)
+    def match(self, law: Array, weights: Array | None = None, penalty: float | None = None) -> Regression:
+        return match(self.x, self.labels, law, weights, penalty=penalty)
 
     def constant(self, law: Array, weights: Array) -> Regression:
         shares = starting_shares(self.labels, law, weights)
@@ -196,8 +202,7 @@ class _InMemory:
 
     def rank(self) -> int:
         some: Array = self.counts.sum(axis=1) > 0
-        spread = self.x.std(axis=0)
-        scaled = (self.x - self.x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        scaled = (self.x - self.x.mean(axis=0)) / np.where(varying(self.x), self.x.std(axis=0), 1.0)
         means = self.labels.mean(np.concatenate([scaled, np.ones((len(self.x), 1))], axis=1))
         return int(np.linalg.matrix_rank(means[some]))
 
@@ -216,18 +221,19 @@ def fit_bags(examples: BagExamples, law: Array) -> Fitted:
     among its n labels has variance n p (1 - p) (1 + (n - 1) rho), and its labels weigh 1 / (1 + (n - 1) rho).  rho is
     estimated from the misfit of the model, in turn with the model.  Then, if the model does not explain more of how
     clusters differ than chance would (F test), it is replaced by a constant.  None of that is done unless clusters
-    outnumber the weights that they can tell: a model that fits every cluster shows no misfit.
+    outnumber the weights that they can tell: a model that fits every cluster shows no misfit.  The models of these
+    tests have the penalty ``FREE``; of noisy labels the one that is returned then has that of ``losses.penalty_of``.
 
     *Source:* Williams 1982 (the moment estimate of rho from Pearson's chi-square).
     *Assumes:* given the features, a label depends on the cluster only by an effect that goes with no feature.
     """
-    first = examples.match(law)
     if examples.alone:  # labels of known users
-        return Fitted(first)
+        return Fitted(examples.match(law))
     some, rank = examples.counts.sum(axis=1) > 0, examples.rank()
     free = int(some.sum()) - rank
     if free < 1:
-        return Fitted(first)
+        return Fitted(examples.match(law))
+    first = examples.match(law, penalty=FREE)
     off = _misfit(examples.means(first), examples.counts, law)
     model, weights, rho = _weighed(examples, law, first, off, free / some.sum())
     others = len(law) - 1
@@ -237,7 +243,7 @@ def fit_bags(examples: BagExamples, law: Array) -> Fitted:
     ratio = max(whole - left, 0.0) / max(rank - 1, 1) / (left / free) if left else np.inf
     if rank > 1 and fdtrc(others * (rank - 1), others * free, ratio) > TELLING:
         return Fitted(flat, rho, astray, constant=True)
-    return Fitted(model, rho, astray)
+    return Fitted(model if exact(law) else examples.match(law, weights), rho, astray)
 
 
 def _weighed(
@@ -259,7 +265,7 @@ def _weighed(
         if not rho:
             return first, np.ones(len(size)), 0.0
         weights = 1 / (1 + further * rho)
-        model = examples.match(law, weights)
+        model = examples.match(law, weights, penalty=FREE)
     return model, weights, rho
 
 
