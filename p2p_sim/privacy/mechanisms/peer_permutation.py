@@ -62,8 +62,7 @@ from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, crowd, fits
-from protocols import PeerPermutation
-from protocols.peer_permutation import SHARES, agreed_order
+from protocols import PeerPermutation, peer_permutation
 
 STEPS = 100
 """Groups of those who stay, at most."""
@@ -237,8 +236,8 @@ def _recipient_by_seed(seen: Seen) -> Array:
     if (shares := seen.kinds.get("share")) is not None:
         rows = common_statistics.readable(shares, "word", shares.recipient % seen.size == 1)
         np.add.at(seeds, shares.recipient[rows] // seen.size, shares.fields["word"][rows])
-    agreed = seeds % np.uint64(SHARES)
-    first = [agreed_order(seed, seen.size)[0] for seed in agreed.tolist()]
+    agreed = seeds % np.uint64(peer_permutation.SHARES)
+    first = [peer_permutation.agreed_order(seed, seen.size)[0] for seed in agreed.tolist()]
     return np.arange(seen.worlds) * seen.size + np.array(first, np.int64)
 
 
@@ -275,8 +274,8 @@ def _permuted(view: View) -> npt.NDArray[np.int64]:
     for user in members(view).tolist():
         rows = people.rows_of(int(people.codes[rows_of(view, np.array([user]))[0]]))
         mine = shares["readable"] & (shares["recipient"] == user)
-        seed = int(shares["word"][mine].astype(np.uint64).sum() % np.uint64(SHARES))
-        found[rows[agreed_order(seed, len(rows))]] = ids[rows]
+        seed = int(shares["word"][mine].astype(np.uint64).sum() % np.uint64(peer_permutation.SHARES))
+        found[rows[peer_permutation.agreed_order(seed, len(rows))]] = ids[rows]
     return found
 
 
