@@ -42,7 +42,7 @@ def translated(what: str, folder: str | Path, elsewhere: str = "another folder w
     try:
         yield
     except OSError as error:
-        file = error.filename
+        file = error.filename2 or error.filename  # of a copy the second, which is written
         of = "" if file is None or str(file) == str(folder) else f" ({str(file)!r})"
         raise StorageError(
             f"{what} cannot be written to {str(folder)!r}: {error.strerror or error}{of}; {remedy(error)}, or choose "

@@ -47,6 +47,8 @@ def test_the_file_is_named_where_it_is_not_the_folder() -> None:
     assert "No such file or directory ('runs/r/outputs/user.parquet'); do not remove it" in said(missing)
     refused = PermissionError(errno.EACCES, "Permission denied", "runs/r")
     assert "'runs/r': Permission denied; change" in said(refused)
+    copied = OSError(errno.ENOSPC, "No space left on device", "old/run.json", None, "runs/r/run.json")
+    assert "No space left on device ('runs/r/run.json'); make room" in said(copied)
 
 
 def test_an_error_without_a_number() -> None:
