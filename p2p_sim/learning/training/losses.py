@@ -352,7 +352,7 @@ class Regression:
 
     def constant(self, x: Array, probabilities: Array) -> Regression:
         """Become the constant model with ``probabilities`` (k,), of features such as x (n, d)."""
-        return self.scaled(x.mean(axis=0), np.where(varying(x), x.std(axis=0), 1.0), probabilities)
+        return self.scaled(x.mean(axis=0), scales(x), probabilities)
 
     def scaled(self, mean: Array, scale: Array, probabilities: Array) -> Regression:
         """Become the constant model of features that have a ``mean`` (d,) and are divided by a ``scale`` (d,)."""
@@ -419,6 +419,12 @@ def exact(law: Array) -> bool:
 def varying(x: Array) -> npt.NDArray[np.bool_]:
     """Return which features (d,) of rows x (n, d) are not the same in all of them."""
     return np.asarray(x.min(axis=0) < x.max(axis=0))
+
+
+def scales(x: Array) -> Array:
+    """Return by what features (d,) of rows x (n, d) are divided: deviations, 1 where one is 0, or too small a float."""
+    spread = x.std(axis=0)
+    return np.where(varying(x) & (spread > 0), spread, 1.0)
 
 
 def penalty_of(law: Array, features: int) -> Penalty:

@@ -21,6 +21,7 @@ from p2p_sim.learning.training.losses import (
     of_noisy,
     penalty_of,
 )
+from p2p_sim.learning.training.models_in_batches import Moments
 from p2p_sim.learning.training.noise_correction import fit
 from p2p_sim.privacy.label_matrices import Evidence, ResamplingMatrices, channel
 from p2p_sim.privacy.registry import LabelNoise
@@ -95,6 +96,16 @@ def test_features_that_never_change_do_not_count(lie: float) -> None:
     assert np.abs(other.weights[:40]).max() < 1e-12
     evidence: Evidence = ResamplingMatrices.uniform(2, lie).evidence(np.arange(300), y)
     assert np.allclose(match_reports(wide, evidence).weights, other.weights, rtol=0, atol=2e-3)
+
+
+def test_a_feature_whose_variance_is_no_float_is_not_divided_by_0() -> None:
+    """Values from 0 to 1e-200 differ, and their squares are 0."""
+    rng = np.random.default_rng(0)
+    x, moments = np.c_[rng.random(200) * 1e-200, rng.normal(size=200)], Moments()
+    model = match(x, Bags(np.arange(200), np.eye(2)[rng.integers(0, 2, 200)]), 0.2)
+    assert np.isfinite(model.weights).all()
+    moments.add(x)
+    assert np.allclose(moments.scale, [1.0, x[:, 1].std()])
 
 
 def test_a_given_penalty_is_taken_and_leaves_the_constant_free() -> None:
