@@ -68,3 +68,9 @@ def test_what_can_be_chosen_instead() -> None:
         write_errors.translated("labels", Path("r"), "another place"),
     ):
         raise OSError(errno.EIO, "Input/output error")
+
+
+def test_another_folder_is_not_advised_where_it_does_not_help() -> None:
+    assert said(OSError(errno.EMFILE, "Too many open files")).endswith(
+        "raise the limit of open files (ulimit -n)"
+    )

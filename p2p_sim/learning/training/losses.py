@@ -476,11 +476,15 @@ def match(
 
     x (n, d); the loss is ``forward``.  ``noise``: the probability of a lie, uniform among the others; or the law
     (k, k), as ``channel`` makes it.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.
-    ``penalty``: of half the squared weights, constants are free; None: ``penalty_of``.  Raises InputError if no label
-    was released, and if a released label says nothing about the true one: a lie with probability (k - 1) / k or more,
-    or a law whose columns are all the same.
+    ``penalty``: of half the squared weights, at least 0, with free constants; None: ``penalty_of``.  Raises InputError
+    for another penalty, if no label was released, and if a released label says nothing about the true one: a lie with
+    probability (k - 1) / k or more, or a law whose columns are all the same.
     """
     labels = released.counts.shape[1]
+    if penalty is not None and not 0 <= penalty < np.inf:
+        raise InputError(
+            f"penalty = {penalty!r}: give a number of at least 0, or None for that of noisy labels"
+        )
     if not released.counts.sum() > 0:
         raise InputError("no label was released, so there is nothing to learn from")
     if np.ndim(noise) == 0 and not 0 <= noise * labels < labels - 1:

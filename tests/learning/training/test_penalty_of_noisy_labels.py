@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training import losses, noise_correction
 from p2p_sim.learning.training.losses import (
     OF_LABELS,
@@ -106,6 +107,12 @@ def test_a_feature_whose_variance_is_no_float_is_not_divided_by_0() -> None:
     assert np.isfinite(model.weights).all()
     moments.add(x)
     assert np.allclose(moments.scale, [1.0, x[:, 1].std()])
+
+
+@pytest.mark.parametrize("penalty", [-1.0, np.nan, np.inf])
+def test_a_penalty_that_is_none_is_refused(penalty: float) -> None:
+    with pytest.raises(InputError, match=r"penalty = .*: give a number of at least 0"):
+        match(np.eye(4), Bags(np.arange(4), np.eye(2)[[0, 1, 0, 1]]), 0.2, penalty=penalty)
 
 
 def test_a_given_penalty_is_taken_and_leaves_the_constant_free() -> None:
