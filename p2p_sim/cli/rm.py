@@ -112,7 +112,7 @@ def _remove(found: KeptFolder) -> None:
 def _held(place: Path, kind: str) -> AbstractContextManager[None]:
     """Hold the folder against whoever writes it; raises InputError if it is being written."""
     from p2p_sim.cli import kept_folders
-    from p2p_sim.rundir.claim import claimed
+    from p2p_sim.rundir import claim
     from p2p_sim.sweep import folder
 
     if kind == kept_folders.SWEEP:
@@ -120,7 +120,7 @@ def _held(place: Path, kind: str) -> AbstractContextManager[None]:
     if kind == kept_folders.COMPARISON:
         return folder.locked(place / CALIBRATIONS, (place, kind))
     unfinished = (place / under_way.ASKED).exists() or under_way.PARTIAL in place.name
-    return _lock(place) if unfinished else claimed(place, force=True)
+    return _lock(place) if unfinished else claim.held(place, force=True)
 
 
 @contextmanager

@@ -141,7 +141,15 @@ def _check_folder(folder: Path) -> None:
             f"{str(folder)!r} cannot be a folder: {str(there)!r} {what}; choose another place with --out"
         )
     if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"no permission to write in {str(there)!r}: choose another place with --out")
+        found = f"no permission to write in {str(there)!r}"
+        if _is_read_only(there):
+            found = f"{str(there)!r} is on a read-only file system"
+        raise InputError(f"{found}: choose another place with --out")
+
+
+def _is_read_only(there: Path) -> bool:
+    """Return whether a folder's file system is read-only; False where the system does not say."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(there).f_flag & os.ST_RDONLY)
 
 
 def peak_memory(backend: str) -> dict[str, Any]:

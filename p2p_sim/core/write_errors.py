@@ -28,6 +28,10 @@ _REMEDIES = dict.fromkeys(FULL, "make room") | {
 }
 
 
+_ANYWHERE = (errno.EMFILE, errno.ENFILE)
+"""The errors that come in any folder."""
+
+
 def remedy(error: OSError) -> str:
     """Return what to do about an error in writing; of an unusual one, where to look."""
     return _REMEDIES.get(error.errno or 0, "check its disk and its permissions")
@@ -42,9 +46,9 @@ def translated(what: str, folder: str | Path, elsewhere: str = "another folder w
     try:
         yield
     except OSError as error:
-        file = error.filename
+        file = error.filename2 or error.filename  # of a copy the second, which is written
         of = "" if file is None or str(file) == str(folder) else f" ({str(file)!r})"
+        instead = "" if error.errno in _ANYWHERE else f", or choose {elsewhere}"
         raise StorageError(
-            f"{what} cannot be written to {str(folder)!r}: {error.strerror or error}{of}; {remedy(error)}, or choose "
-            f"{elsewhere}"
+            f"{what} cannot be written to {str(folder)!r}: {error.strerror or error}{of}; {remedy(error)}{instead}"
         ) from error

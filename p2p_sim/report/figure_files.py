@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError
 from p2p_sim.progress import silent
 from p2p_sim.report.page_layout import Drawing
@@ -68,7 +69,8 @@ def write(place: Path, drawings: Sequence[Drawing], progress: Progress = silent)
         fresh.rename(target)  # replaces an empty folder, and nothing else
     except OSError as error:
         raise InputError(
-            f"{OPTION} {str(place)!r} cannot be written ({error.strerror}): choose another place"
+            f"{OPTION} {str(place)!r} cannot be written ({error.strerror or error}): {write_errors.remedy(error)}, or "
+            "choose another place"
         ) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

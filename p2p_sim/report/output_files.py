@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError
 from p2p_sim.rundir import permissions
 from p2p_sim.rundir.regular_files import FILE_TYPES
@@ -113,7 +114,10 @@ def write(place: Path, content: str | bytes | Iterable[str], *, private: bool = 
     except BrokenPipeError as error:
         raise InputError(f"{shown} was not read to its end: start its reader again") from error
     except OSError as error:
-        raise InputError(f"{shown} cannot be written ({error.strerror}): choose another place") from error
+        raise InputError(
+            f"{shown} cannot be written ({error.strerror or error}): {write_errors.remedy(error)}, or choose another "
+            "place"
+        ) from error
 
 
 def _find(place: Path, shown: str) -> tuple[Path, os.stat_result | None]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from p2p_sim.core import write_errors
 from p2p_sim.core.errors import InputError
 from p2p_sim.rundir import file_lock
 from p2p_sim.rundir.run_directory import check_free
@@ -14,6 +15,15 @@ from p2p_sim.rundir.run_directory import check_free
 
 @contextlib.contextmanager
 def claimed(path: Path, force: bool) -> Iterator[None]:
+    """Hold the name of a run that is to be written; see ``held``.  Raises StorageError where it cannot be."""
+    with contextlib.ExitStack() as stack:
+        with write_errors.translated("the run", path.parent):
+            stack.enter_context(held(path, force))
+        yield
+
+
+@contextlib.contextmanager
+def held(path: Path, force: bool) -> Iterator[None]:
     """Hold the name of a run directory from before a run is computed until it is in its place.
 
     A locked file beside it, ``.NAME.claim``, says so to other processes; it goes at the end, and the lock of a process

@@ -178,7 +178,7 @@ def write_messages(folder: Path, run: RunRecord) -> None:
                 raise InputError(
                     f"{str(stored.folder)!r} was replaced after the run was loaded: load it again"
                 )
-            shutil.copytree(stored.folder, folder)
+            shutil.copytree(stored.folder, folder, copy_function=_copied)
         return
     if run.trace == "none":
         return
@@ -191,6 +191,12 @@ def write_messages(folder: Path, run: RunRecord) -> None:
     files = alike(folder, write_columns(folder, run.kept_messages, begun["kinds"]))
     manifest.write(folder, manifest.ended(begun, run.counts, files))
     integrity.forget(folder)
+
+
+def _copied(source: str, target: str) -> str:
+    """Copy a file; raises StorageError, where ``copytree`` would go on, and list all errors without their numbers."""
+    with write_errors.translated("messages", Path(target).parent):
+        return str(shutil.copy2(source, target))
 
 
 def check_whole(people: Population) -> None:

@@ -311,12 +311,16 @@ class Draft:
         self._check: Callable[[], None] | None = None
 
     def make(self) -> Path:
-        """Return the folder.  Only the owner may read it: with the seed, anybody could undo the noise."""
+        """Return the folder.  Only the owner may read it: with the seed, anybody could undo the noise.
+
+        Raises StorageError where it cannot be made.
+        """
         if not self._made:
             parents = [*reversed(self._path.parent.parents), self._path.parent]
             new = [parent for parent in parents if not parent.exists()]
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            made = tempfile.mkdtemp(prefix=f"{self._path.name}{under_way.PARTIAL}", dir=self._path.parent)
+            with write_errors.translated("the run", self._path.parent):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                made = tempfile.mkdtemp(prefix=f"{self._path.name}{under_way.PARTIAL}", dir=self._path.parent)
             self._folder = self._path.parent / Path(made).name  # from 3.12 on mkdtemp makes it absolute
             self._made = [*new, self._folder]
             self._lock = under_way.locked(self._folder) if self._ends else None

@@ -84,6 +84,19 @@ def test_a_run_that_may_not_be_replaced_is_found_before_any_work(cli, run, tmp_p
     assert below(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("flag", "why"),
+    [(os.ST_RDONLY, "' is on a read-only file system: choose"), (0, "no permission to write in '")],
+)
+def test_a_folder_that_cannot_be_written_to(cli, monkeypatch, flag, why):
+    """Of a file system that is mounted for reading, too, it was said that permissions are missing."""
+    given = os.statvfs(".")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("os.statvfs", lambda path: os.statvfs_result([*given[:8], flag, given[9]]))
+    done = cli(*MANY, "--out", "new/r")
+    assert (done.status, why in done.err) == (2, True), done.err
+
+
 def test_a_current_folder_that_is_gone(cli, run, tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")

@@ -47,6 +47,8 @@ def test_the_file_is_named_where_it_is_not_the_folder() -> None:
     assert "No such file or directory ('runs/r/outputs/user.parquet'); do not remove it" in said(missing)
     refused = PermissionError(errno.EACCES, "Permission denied", "runs/r")
     assert "'runs/r': Permission denied; change" in said(refused)
+    copied = OSError(errno.ENOSPC, "No space left on device", "old/run.json", None, "runs/r/run.json")
+    assert "No space left on device ('runs/r/run.json'); make room" in said(copied)
 
 
 def test_an_error_without_a_number() -> None:
@@ -66,3 +68,9 @@ def test_what_can_be_chosen_instead() -> None:
         write_errors.translated("labels", Path("r"), "another place"),
     ):
         raise OSError(errno.EIO, "Input/output error")
+
+
+def test_another_folder_is_not_advised_where_it_does_not_help() -> None:
+    assert said(OSError(errno.EMFILE, "Too many open files")).endswith(
+        "raise the limit of open files (ulimit -n)"
+    )

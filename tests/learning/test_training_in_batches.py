@@ -458,6 +458,17 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         ScratchLabels.of([(np.arange(1500), given.y)], 1500, full)
 
 
+@pytest.mark.parametrize("name", ["features", "true"])
+@pytest.mark.parametrize("batch", [100, 1500])
+def test_a_disk_that_few_bytes_fill_is_named(name: str, batch: int, tmp_path: Path) -> None:
+    """Bytes that a buffer still had were written once more as the file was closed, with an error without a name."""
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(
+        StorageError, match=r"features, 33 bytes a row, .*: No space left on device; make room"
+    ):
+        list(ScratchExamples(examples()[0], tmp_path, "sgd").batches([0, batch, 1500]))
+
+
 def peak_of_training(users: int, folder: Path) -> int:
     """The most bytes of arrays that training holds, but for a few numbers a cluster."""
     x, y, cluster = drawn(users, 2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import p2p_sim
 from p2p_sim.backends.kept_outputs import OutputsOfSite
 from p2p_sim.core.errors import InputError, ProtocolError, StorageError
 from p2p_sim.core.population import Population
-from p2p_sim.rundir import population_file, under_way
+from p2p_sim.rundir import claim, population_file, under_way
 from p2p_sim.rundir.outputs_folder import OutputsFolder
 from p2p_sim.rundir.trace_writer import Draft
 from protocols import PeerToPeer
@@ -165,6 +167,35 @@ def test_the_end_of_a_run_that_is_refused_is_not_a_full_disk(tmp_path: Path, mon
     says = r"the run cannot be written to .*: Permission denied \('people.parquet'\); change its permissions, or choose"
     with pytest.raises(StorageError, match=says):
         p2p_sim.run(PeerToPeer(0.1), USERS, seed=1, out=tmp_path / "r")
+
+
+@pytest.mark.filterwarnings("ignore:the messages of the run that failed")
+def test_a_copy_that_finds_no_room(tmp_path: Path, monkeypatch) -> None:
+    """Of messages ``copytree`` listed all errors without their numbers, so that nothing was told of room."""
+    copy = shutil.copy2
+
+    def to_full(source: str, target: str) -> str:
+        return copy(source, FULL if "label" in target else target)
+
+    loaded = p2p_sim.load(p2p_sim.run(PeerToPeer(0.1), USERS, seed=1, trace="full").save(tmp_path / "r"))
+    monkeypatch.setattr(shutil, "copy2", to_full)
+    says = r"messages cannot be written to '.*/messages/label/round=2': No space left on device; make room"
+    with pytest.raises(StorageError, match=says):
+        loaded.save(tmp_path / "s")
+
+
+@pytest.mark.parametrize("before", ["mkdtemp", "claim"])
+def test_a_run_that_may_not_write_where_it_is_to_lie(before: str, tmp_path: Path, monkeypatch) -> None:
+    """It was the system's own error, without what to do."""
+
+    def refused(*given: Any, **_more: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(given[0] if given else tmp_path / "r"))
+
+    monkeypatch.setattr(*((tempfile, "mkdtemp") if before == "mkdtemp" else (claim, "_locked")), refused)
+    says = r"the run cannot be written to .*: Permission denied \('.*'\); change its permissions, or choose"
+    with pytest.raises(StorageError, match=says):
+        p2p_sim.run(PeerToPeer(0.1), USERS, seed=1, out=tmp_path / "new/r")
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.filterwarnings("ignore:the run was cut off; it goes on")

@@ -352,7 +352,7 @@ class Regression:
 
     def constant(self, x: Array, probabilities: Array) -> Regression:
         """Become the constant model with ``probabilities`` (k,), of features such as x (n, d)."""
-        return self.scaled(x.mean(axis=0), np.where(varying(x), x.std(axis=0), 1.0), probabilities)
+        return self.scaled(x.mean(axis=0), scales(x), probabilities)
 
     def scaled(self, mean: Array, scale: Array, probabilities: Array) -> Regression:
         """Become the constant model of features that have a ``mean`` (d,) and are divided by a ``scale`` (d,)."""
@@ -421,6 +421,12 @@ def varying(x: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(x.min(axis=0) < x.max(axis=0))
 
 
+def scales(x: Array) -> Array:
+    """Return by what features (d,) of rows x (n, d) are divided: deviations, 1 where one is 0, or too small a float."""
+    spread = x.std(axis=0)
+    return np.where(varying(x) & (spread > 0), spread, 1.0)
+
+
 def penalty_of(law: Array, features: int) -> Penalty:
     """Return the penalty of a fit to labels that were released by a ``law`` (k, k): ``of_noisy``, if anybody lies.
 
@@ -470,11 +476,15 @@ def match(
 
     x (n, d); the loss is ``forward``.  ``noise``: the probability of a lie, uniform among the others; or the law
     (k, k), as ``channel`` makes it.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.
-    ``penalty``: of half the squared weights, constants are free; None: ``penalty_of``.  Raises InputError if no label
-    was released, and if a released label says nothing about the true one: a lie with probability (k - 1) / k or more,
-    or a law whose columns are all the same.
+    ``penalty``: of half the squared weights, at least 0, with free constants; None: ``penalty_of``.  Raises InputError
+    for another penalty, if no label was released, and if a released label says nothing about the true one: a lie with
+    probability (k - 1) / k or more, or a law whose columns are all the same.
     """
     labels = released.counts.shape[1]
+    if penalty is not None and not 0 <= penalty < np.inf:
+        raise InputError(
+            f"penalty = {penalty!r}: give a number of at least 0, or None for that of noisy labels"
+        )
     if not released.counts.sum() > 0:
         raise InputError("no label was released, so there is nothing to learn from")
     if np.ndim(noise) == 0 and not 0 <= noise * labels < labels - 1:

@@ -102,8 +102,9 @@ class Moments:
 
     @property
     def scale(self) -> Array:
-        """Standard deviations; 1 of a feature that never changes."""
-        return np.where(self._varying, np.sqrt(self.squares / max(self.weight, 1.0)), 1.0)
+        """Standard deviations; 1 of a feature that never changes, or by so little that none is above 0."""
+        spread = np.sqrt(self.squares / max(self.weight, 1.0))
+        return np.where(self._varying & (spread > 0), spread, 1.0)
 
     @property
     def features(self) -> int:

@@ -35,8 +35,8 @@ from p2p_sim.learning.training.losses import (
     match,
     match_reports,
     says_nothing,
+    scales,
     starting_shares,
-    varying,
 )
 from p2p_sim.learning.training.metrics import Metrics, measure
 from p2p_sim.network.walks import stepping
@@ -202,7 +202,7 @@ class _InMemory:
 
     def rank(self) -> int:
         some: Array = self.counts.sum(axis=1) > 0
-        scaled = (self.x - self.x.mean(axis=0)) / np.where(varying(self.x), self.x.std(axis=0), 1.0)
+        scaled = (self.x - self.x.mean(axis=0)) / scales(self.x)
         means = self.labels.mean(np.concatenate([scaled, np.ones((len(self.x), 1))], axis=1))
         return int(np.linalg.matrix_rank(means[some]))
 

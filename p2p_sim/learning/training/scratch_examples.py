@@ -74,13 +74,19 @@ class ScratchExamples:
         if shutil.disk_usage(self._x.parent).free < ROOM * row * self.users:
             yield from found
             return
-        what = f"features, {row} bytes a row,"
-        with self._x.open("wb") as xs, self._y.open("wb") as ys:
-            for x, y in found:
-                with write_errors.translated(what, self._x.parent, "another folder by the variable TMPDIR"):
-                    xs.write(np.ascontiguousarray(x, np.float64).data)
-                    ys.write(np.ascontiguousarray(y, np.uint8).data)
-                    xs.flush()
-                    ys.flush()
-                yield x, y
+        what, elsewhere = f"features, {row} bytes a row,", "another folder by the variable TMPDIR"
+        with write_errors.translated(what, self._x.parent, elsewhere):
+            for path in (self._x, self._y):
+                path.write_bytes(b"")
+        for x, y in found:
+            with write_errors.translated(what, self._x.parent, elsewhere):
+                _append(self._x, np.ascontiguousarray(x, np.float64))
+                _append(self._y, np.ascontiguousarray(y, np.uint8))
+            yield x, y
         self._whole = True
+
+
+def _append(path: Path, numbers: Array) -> None:
+    """Write and close: a file left open would try once more as it is closed, with an error that nobody has named."""
+    with path.open("ab") as file:
+        file.write(numbers.data)
