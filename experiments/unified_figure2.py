@@ -119,7 +119,7 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 EXPERIMENT = Experiment(
     "unified_figure2", "AUC of proportions with Laplace noise, over ε and bag size", WHERE,
-    "about 5 minutes (estimated)", run,
+    "10 minutes", run,
     needs=("census-income",), keys=_proportions.KEYS, values={"auc": "auc_se", "advantage": "advantage_se"},
 )  # fmt: skip
 
