@@ -270,7 +270,7 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 EXPERIMENT = Experiment(
     "unified_figure1", "Utility against advantage: randomized response and proportions on one axis", WHERE,
-    "about 14 minutes (estimated)", run, needs=("census-income", "clicks"), keys=_proportions.KEYS,
+    "19 minutes", run, needs=("census-income", "clicks"), keys=_proportions.KEYS,
     values={"auc": "auc_se", "log_loss": "log_loss_se", "advantage": "advantage_se"},
 )  # fmt: skip
 
