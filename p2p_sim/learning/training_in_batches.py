@@ -18,7 +18,13 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data.stored_examples import StoredExamples
-from p2p_sim.learning.training import evaluation, label_assignment, models_in_batches, noise_correction
+from p2p_sim.learning.training import (
+    cluster_effects,
+    evaluation,
+    label_assignment,
+    models_in_batches,
+    noise_correction,
+)
 from p2p_sim.learning.training.evaluation import Comparison
 from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
 from p2p_sim.learning.training.metrics import Predicted, constant, measure
@@ -335,10 +341,10 @@ class _Job:
             return None, []
         if noise.whose == "sender":
             regression = models_in_batches.corrected(self._released, law, released, true.moments)
-            return regression, noise_correction.Fitted(regression).notes(noise)
+            return regression, cluster_effects.Fitted(regression).notes(noise)
         counts = self.released.counts.astype(np.float64)
         bags = BagsInBatches(self.examples, self.groups.starts, counts, true.moments)
-        fitted = noise_correction.fit_bags(bags, law)
+        fitted = cluster_effects.fit_bags(bags, law)
         return fitted.model, fitted.notes(noise)
 
     def _true(self) -> Iterator[tuple[Array, Array]]:
