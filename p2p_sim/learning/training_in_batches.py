@@ -26,7 +26,7 @@ from p2p_sim.learning.training import (
     noise_correction,
 )
 from p2p_sim.learning.training.evaluation import Comparison
-from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
+from p2p_sim.learning.training.losses import Regression, law_of, uninformative
 from p2p_sim.learning.training.metrics import Predicted, constant, measure
 from p2p_sim.learning.training.models_in_batches import BagsInBatches, Examples, FirstPass, Labelled
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
@@ -333,10 +333,10 @@ class _Job:
         if noise.reports is not None or noise.whose in ("neighbours", "walk"):
             return None, [LONG_NOISE]
         if noise.whose == "everybody":
-            return None, [noise_correction.ANYBODY]
+            return None, [noise_correction.OWNERS_UNKNOWN]
         law = law_of(noise)
-        if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law):
-            return None, [noise_correction.NOTHING_SAID]
+        if noise.lie * noise.labels >= noise.labels - 1 or uninformative(law):
+            return None, [noise_correction.UNINFORMATIVE]
         if not self.released_labels.count:
             return None, []
         if noise.whose == "sender":

@@ -72,7 +72,7 @@ class Evidence:
         return rows if self.generated is None else np.concatenate([rows, self.generated])
 
     @cached_property
-    def says_nothing(self) -> bool:
+    def uninformative(self) -> bool:
         """Whether no report tells any two labels apart."""
         return bool(np.allclose(self.likelihood, self.likelihood[:, :1], rtol=1e-12, atol=0))
 

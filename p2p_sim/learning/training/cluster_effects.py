@@ -108,7 +108,7 @@ class BagExamples(typing.Protocol):
         """Return the mean (b, k) of the probabilities that a model gives to the users of each bag."""
 
     def rank(self) -> int:
-        """Return the rank of the mean features, with a constant, of bags with labels: how many weights they determine."""
+        """Return the rank of the mean features, with a constant, of bags with labels: the weights they determine."""
 
 
 @dataclass(frozen=True)

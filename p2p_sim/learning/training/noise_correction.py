@@ -1,11 +1,13 @@
 """A model corrected for the label noise: it knows how often users lie, and whose label a released one may be.
 
-The loss itself is ``losses.forward``.  How labels came about a mechanism registers as ``privacy.LabelNoise``: by
-``lie`` (uniform), by ``matrix``, a label randomization matrix for all users, or by ``reports``, a function of the
-learner's output and the users that returns ``Evidence``: what each report says of each label.  Matrices per user or
-cluster make one, for example (1 - beta) I + beta 1 q^T with a q of each cluster:
-``ResamplingMatrices(beta, q, group=cluster_of_each_user).evidence(columns["sender"], columns["y"])``.  Its
-``likelihood`` is what the forward loss needs, and its ``unbiased()`` gives the weights of the backward one.
+The loss is ``losses.forward``; where labels are known by cluster, ``cluster_effects`` also fits their correlation.
+
+The noise is what the mechanism registers as ``privacy.LabelNoise``: the probability of a uniform ``lie``; or a
+``matrix``, the label randomization matrix of all users; or ``reports``, a function of the learner's output and the
+users that returns ``Evidence``, the likelihood of each report for each label.  Matrices of each user or cluster make
+such evidence.  For (1 - beta) I + beta 1 q^T with a q of each cluster it is
+``ResamplingMatrices(beta, q, group=cluster_of_each_user).evidence(columns["sender"], columns["y"])``.
+Its ``likelihood`` is what the forward loss needs; its ``unbiased()`` gives the weights of the backward loss.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from p2p_sim.learning.training.losses import (
     law_of,
     match,
     match_reports,
-    says_nothing,
+    uninformative,
 )
 from p2p_sim.learning.training.metrics import Metrics, measure
 from p2p_sim.privacy.registered import label_noise
@@ -81,30 +83,29 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
 
 @dataclass(frozen=True)
 class _Corrected:
-    """A corrected model, None if there is none, and what to know of it."""
+    """A corrected model, None if there is none, and notes on it."""
 
     model: Regression | None
     notes: list[str]
 
 
-def beside(
-    found: Comparison,
+def add_corrected(
+    comparison: Comparison,
     run: RunRecord,
     people: Population,
     x_test: Array,
     y_test: Array,
     queries: QueryRows | None = None,
 ) -> Comparison:
-    """Add the test accuracy of the corrected model to a comparison, if the run's protocol has one.
+    """Return a comparison with the test accuracy of the corrected model, if the run's protocol has one.
 
-    ``queries``: what else it predicts.
-
-    It has none if it does not declare its label noise, or if senders are known and never lie.  ``note`` says if the
-    correction is impossible, or if users lied in ways that it does not know.
+    It has none if it does not declare its label noise, or if senders are known and never lie.  A note says if the
+    correction is impossible, or if users lied in ways that it does not know.  ``queries``: further rows, of which the
+    model's predictions are added to ``queries.predicted``.
     """
     noise = None if run.source is None else label_noise(run.source)
     if noise is None or (noise.whose == "sender" and not noise.randomizes):
-        return found
+        return comparison
     columns = label_assignment.returned(run)
     made = (
         _by_counts(columns, people, noise) if noise.reports is None else _by_reports(columns, people, noise)
@@ -112,11 +113,11 @@ def beside(
     if queries is not None and made.model is not None:
         queries.predicted["accuracy_corrected"] = made.model.predicted(queries.x)
     lied = len(run.faulty.get("lied", ()))
-    return with_corrected(found, noise, made.model, x_test, y_test, made.notes, lied)
+    return with_corrected(comparison, noise, made.model, x_test, y_test, made.notes, lied)
 
 
 def with_corrected(
-    found: Comparison,
+    comparison: Comparison,
     noise: LabelNoise,
     model: Regression | None,
     x_test: Array,
@@ -124,26 +125,32 @@ def with_corrected(
     notes: list[str],
     lied: int,
 ) -> Comparison:
-    """Add a corrected model to a comparison, or why there is none; ``lied``: users who lied beyond the protocol."""
+    """Return a comparison with a corrected model, or with the notes on why there is none.
+
+    ``lied``: how many users lied beyond the protocol.
+    """
     accuracy, metrics = None, dict[str, Metrics]()
     if model is not None:
         predicted = model.predicted(x_test)
         accuracy = evaluation.accuracy(y_test, predicted)
         metrics["accuracy_corrected"] = measure(y_test, predicted)
         notes = notes + ["the corrected model is a logistic regression"] * (
-            found.model != "logistic-regression"
+            comparison.model != "logistic-regression"
         )
         unknown = "the correction does not know of users who lie beyond the protocol"
         notes += [unknown] * bool(lied)
-    made_up = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * noise.randomizes
+    correction = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * noise.randomizes
     corrected = replace(
-        found, accuracy_corrected=accuracy, correction=", ".join(made_up), metrics=found.metrics | metrics
+        comparison,
+        accuracy_corrected=accuracy,
+        correction=", ".join(correction),
+        metrics=comparison.metrics | metrics,
     )
     return corrected.with_notes(*notes)
 
 
-ANYBODY = "a label may be anybody's: no model is corrected for that"
-NOTHING_SAID = "the released labels say nothing of the true ones: no model is corrected for that"
+OWNERS_UNKNOWN = "a label may be anybody's: no model is corrected for that"
+UNINFORMATIVE = "the released labels say nothing of the true ones: no model is corrected for that"
 
 
 def _by_counts(columns: dict[str, Array], people: Population, noise: LabelNoise) -> _Corrected:
@@ -151,9 +158,9 @@ def _by_counts(columns: dict[str, Array], people: Population, noise: LabelNoise)
     labels = released(columns, people, noise)
     if labels is None:
         long_walks = "walks this long are not followed back: no model is corrected for them"
-        return _Corrected(None, [long_walks if noise.whose == "walk" else ANYBODY])
-    if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law_of(noise)):
-        return _Corrected(None, [NOTHING_SAID])
+        return _Corrected(None, [long_walks if noise.whose == "walk" else OWNERS_UNKNOWN])
+    if noise.lie * noise.labels >= noise.labels - 1 or uninformative(law_of(noise)):
+        return _Corrected(None, [UNINFORMATIVE])
     if not labels.counts.any():
         return _Corrected(None, [])
     assert people.x is not None
@@ -162,7 +169,7 @@ def _by_counts(columns: dict[str, Array], people: Population, noise: LabelNoise)
 
 
 def _by_reports(columns: dict[str, Array], people: Population, noise: LabelNoise) -> _Corrected:
-    """Return the model of reports of which each says something of its own."""
+    """Return the model of reports of which each has a noise of its own."""
     assert noise.reports is not None
     if "sender" not in columns:
         return _Corrected(
@@ -174,8 +181,8 @@ def _by_reports(columns: dict[str, Array], people: Population, noise: LabelNoise
         evidence = noise.reports(columns, people)
     except InputError as error:
         return _Corrected(None, [f"no model is corrected for noise: {error}"])
-    if evidence.says_nothing:
-        return _Corrected(None, [NOTHING_SAID])
+    if evidence.uninformative:
+        return _Corrected(None, [UNINFORMATIVE])
     assert people.x is not None
     model = match_reports(people.x, evidence)
     return _Corrected(model, [*cluster_effects.doubts(model), evidence.note])

@@ -293,7 +293,7 @@ def test_reports_without_senders_or_content_are_not_corrected() -> None:
         assert noise_correction._by_reports(columns, people, noise).notes == text
     nothing = comparison(PriorResponse(0.0, 2, "0.9,0.1"))
     assert nothing.accuracy_corrected is None
-    assert noise_correction.NOTHING_SAID in nothing.note
+    assert noise_correction.UNINFORMATIVE in nothing.note
     assert privacy.label_noise(PriorResponse(float("inf"), 3, "0.9,0.05,0.05")) == LabelNoise(Fraction(0), 3)
 
 
