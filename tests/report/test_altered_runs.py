@@ -1,4 +1,4 @@
-"""Runs whose notes were altered: named, and where; what a page needs is looked at, and nothing more."""
+"""Runs whose notes were altered: the note is named, and what is allowed; only notes of a page are checked."""
 
 from __future__ import annotations
 
@@ -15,23 +15,43 @@ from protocols import PeerToPeer
 from tests.report.conftest import RUNS, manifest
 
 ALTERED = {
-    "privacy": (lambda notes: notes.update(privacy=[1]), r"notes.privacy: \[1\]"),
-    "no views": (lambda notes: notes["privacy"].pop("views"), "notes.privacy.views: None"),
+    "privacy": (
+        lambda notes: notes.update(privacy=[1]),
+        r"notes.privacy = \[1\]: must be a valid dictionary",
+    ),
+    "no views": (lambda notes: notes["privacy"].pop("views"), "it lacks 'views' at notes.privacy"),
     "a theorem": (
         lambda notes: notes["privacy"]["views"][0]["theorems"][0].update(holds="yes"),
-        r"notes.privacy.views.0.theorems.0.holds: 'yes'",
+        r"notes.privacy.views.0.theorems.0.holds = 'yes': must be a valid boolean",
     ),
     "no number": (
         lambda notes: notes["privacy"]["views"][1]["exact"].update(epsilon=math.nan),
         "notes.privacy.views.1.exact.epsilon = nan",
     ),
-    "accuracy": (lambda notes: notes["accuracy"].update(accuracy_true=True), "notes.accuracy.accuracy_true: True"),
-    "costs": (lambda notes: notes["costs"]["roles"][1].pop("operations"), "notes.costs.roles.1.operations: None"),
-    "clusters": (lambda notes: notes.update(clusters={"count": 1}), "notes.clusters.origin: None"),
-    "data": (lambda notes: notes.update(data="x" * 99), r"notes.data: 'x{38}…"),
-    "defaults": (lambda notes: notes.update(defaults=3), "notes.defaults: 3"),
-    "command": (lambda notes: notes.update(command="p2p-sim run"), "notes.command: 'p2p-sim run'"),
-}  # fmt: skip
+    "accuracy": (
+        lambda notes: notes["accuracy"].update(accuracy_true=True),
+        "notes.accuracy.accuracy_true = True: must be a valid number",
+    ),
+    "a word for a number": (
+        lambda notes: notes["privacy"].update(delta="small"),
+        "notes.privacy.delta = 'small': must be a number, or 'inf' or '-inf'",
+    ),
+    "a metric": (
+        lambda notes: notes["accuracy"]["metrics"]["accuracy_true"].update(auc="high"),
+        "notes.accuracy.metrics.accuracy_true.auc = 'high': must be a valid number",
+    ),
+    "costs": (
+        lambda notes: notes["costs"]["roles"][1].pop("operations"),
+        "it lacks 'operations' at notes.costs.roles.1",
+    ),
+    "clusters": (lambda notes: notes.update(clusters={"count": 1}), "it lacks 'origin' at notes.clusters"),
+    "data": (lambda notes: notes.update(data="x" * 99), r"notes.data = 'x{56}\.\.\."),
+    "defaults": (lambda notes: notes.update(defaults=3), "notes.defaults = 3: must be a valid list"),
+    "command": (
+        lambda notes: notes.update(command="p2p-sim run"),
+        "notes.command = 'p2p-sim run': must be a valid list",
+    ),
+}
 
 
 @pytest.mark.slow
