@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.report import document
+from p2p_sim.report import report_content
 from protocols import PeerToPeer
 from tests.report.conftest import RUNS, manifest
 
@@ -62,7 +62,7 @@ def test_what_was_altered_is_named(runs, tmp_path, alter, named):
     alter(told["notes"])
     (tmp_path / "peers" / "run.json").write_text(json.dumps(told))
     with pytest.raises(InputError, match=rf"peers/run.json' (was altered.*\(|is damaged: ){named}"):
-        document.documents([str(tmp_path / "peers")])
+        report_content.documents([str(tmp_path / "peers")])
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -71,7 +71,7 @@ def test_other_notes_are_nobodys_business(runs, tmp_path, name):
     told = manifest(tmp_path / name)
     told["notes"]["mine"] = [1, {"two": None}]
     (tmp_path / name / "run.json").write_text(json.dumps(told))
-    assert document.documents([str(tmp_path / name)])["runs"][0]["run"] == name
+    assert report_content.documents([str(tmp_path / name)])["runs"][0]["run"] == name
 
 
 def test_messages_that_were_altered_are_named_though_the_page_shows_none(tmp_path):
@@ -83,4 +83,4 @@ def test_messages_that_were_altered_are_named_though_the_page_shows_none(tmp_pat
     for content in (whole, whole[:-9]):
         file.write_bytes(content)
         with pytest.raises(InputError, match=rf"the trace is damaged.*{file.name}"):
-            document.documents([str(tmp_path / "run")])
+            report_content.documents([str(tmp_path / "run")])

@@ -1,10 +1,10 @@
-"""The content of a report as JSON values: a document for each run, checks of its notes, and cautions on comparing."""
+"""The content of a report as JSON values: a document for each run, and cautions on comparing them."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,77 +12,13 @@ from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import privacy_table, run_summary, several_runs, terminal
+from p2p_sim.report.cautions import Document, cautions
 from p2p_sim.report.delta import DELTA
-from p2p_sim.report.figure_text import number
 from p2p_sim.report.kept_file import ATTACKS, AUDITS
 from p2p_sim.run import Run, load
 from p2p_sim.rundir.run_json import on_command_line, without_seed
 from p2p_sim.rundir.trace_reader import stored_of
 from p2p_sim.trace import query
-
-Document = Mapping[str, Any]
-
-
-def cautions(runs: Sequence[Document]) -> list[str]:
-    """Return a sentence for each difference that makes the runs hard to compare."""
-    checks = [
-        ("The data differ", data, "accuracies belong to their data and do not compare"),
-        ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
-        ("δ differs", _delta, "an ε holds at its own δ"),
-        ("The channels differ", _channels, "the wire reads more of plain ones"),
-        ("Canaries differ", _canaries, "labels that a coin flipped before the run change accuracy"),
-        ("Faults differ", _faults, "lost messages change accuracy, costs and what views learn"),
-        ("Code or versions of p2p-sim differ", _code, "figures may come from other methods"),
-    ]
-    return [sentence for what, of, why in checks if (sentence := _sentence(runs, what, of, why))]
-
-
-def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str | None], why: str) -> str:
-    """Return which runs differ and why that matters; empty if all are equal or unknown."""
-    groups: dict[str, list[str]] = {}
-    for run in runs:
-        value = of(run)
-        if value is not None:
-            groups.setdefault(value, []).append(run["run"])
-    if len(groups) < 2:
-        return ""
-    each = "; ".join(f"{value}: {', '.join(names)}" for value, names in groups.items())
-    return f"{what} ({each}): {why}."
-
-
-def data(run: Document) -> str | None:
-    """Return the data on which accuracy was measured, in words; None without accuracy."""
-    found = run["data"]
-    if run["accuracy"] is None:
-        return None
-    meaning = f", 1 means {found['positive']}" if found.get("positive") is not None else ""
-    return f"{found['name']}{meaning}, {run['accuracy']['test_rows']:,} test rows"
-
-
-def _users(run: Document) -> str | None:
-    return None if run["users"] is None else f"{run['users']:,}"
-
-
-def _canaries(run: Document) -> str:
-    return f"{run['canaries']['users']:,}" if run.get("canaries") else "none"
-
-
-def _delta(run: Document) -> str | None:
-    return None if isinstance(run["privacy"], str) else number(run["privacy"]["delta"])
-
-
-def _channels(run: Document) -> str | None:
-    return None if isinstance(run["privacy"], str) else run["privacy"]["channels"]
-
-
-def _faults(run: Document) -> str:
-    return ", ".join(run["faults"]) or "none"
-
-
-def _code(run: Document) -> str | None:
-    known = [run["versions"].get(name) for name in ("p2p-sim", "code")]
-    return " ".join(str(value) for value in known if value) or None
-
 
 FORMAT = 1
 """Version of the JSON format: names keep their meaning while it stays the same."""
