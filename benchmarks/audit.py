@@ -1,7 +1,7 @@
 """How long an audit takes, beside the engine alone running the same worlds; and how much of epsilon it finds.
 
-``python -m benchmarks.audit --trials 100000 --cases learner,response --repeat 3 --json`` is the target's size.
-A ratio is the engine's time over the audit's, median over interleaved pairs: 1 would be an audit that costs nothing.
+``python -m benchmarks.audit --trials 100000 --cases learner,response --repeat 3 --json`` has the size of the targets.
+A ratio is the engine's time over the audit's, median over interleaved pairs: 1 if the audit added nothing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from protocols import PeerToPeer, RandomizedResponse
 Progress = Callable[[str, int, int], None]
 
 TRIALS = 20_000
-"""Worlds a label for a quick look; the targets speak of 100,000."""
+"""Worlds a label by default, for a quick look."""
 
-SIZE, DELTA, FULL = 1000, 1e-3, 100_000
+TARGET_TRIALS = 100_000
+SIZE, DELTA = 1000, 1e-3
 VIEWS = ("learner", "learner+user", "user", "wire")
 CASES = (*VIEWS, "response")
 RESPONSES = 1_000_000
@@ -56,6 +57,8 @@ def main(trials: int, cases: tuple[str, ...], repeat: int, progress: Progress | 
         rows.append(_peer_to_peer(view, theta, trials, repeat, step))
     if "response" in cases:
         rows.append(_response())
+        if progress is not None:
+            progress("audit of randomized response", total, total)
     return {"machine": measure.machine(), "rows": [_judged(row) for row in rows]}
 
 
@@ -77,14 +80,18 @@ def _peer_to_peer(
         "ratio_wall": measure.ratio(engine, audits, "wall"),
         "peak_gib": measure.peak_memory() / 2**30,
     }
-    target = {"seconds": 30.0 * trials / FULL, "ratio_cpu": 0.6, "peak_gib": 1.0} if view == "learner" else {}
+    target = (
+        {"seconds": 30.0 * trials / TARGET_TRIALS, "ratio_cpu": 0.6, "peak_gib": 1.0}
+        if view == "learner"
+        else {}
+    )
     return (
         {"case": view, "theta": theta, "cluster_size": SIZE, "trials": trials} | figures | {"target": target}
     )
 
 
 def _engine(protocol: PeerToPeer, view: str, trials: int) -> Timed:
-    """Make the measurement of the engine alone: the audit's worlds and batches, nothing kept of any message."""
+    """Return the measurement of the engine alone: the worlds and batches of the audit, with no message kept."""
     situation = Situation(protocol, Coalition.parse(view, protocol.roles()), SIZE, SIZE // 2)
     most = users_a_batch(protocol, SIZE, trials) // SIZE
     counts = [min(most, 2 * trials - first) for first in range(0, 2 * trials, most)]
@@ -98,17 +105,17 @@ def _engine(protocol: PeerToPeer, view: str, trials: int) -> Timed:
 
 
 def _response() -> dict[str, Any]:
-    """Measure how much of epsilon = 1 is found of randomized response."""
-    found: list[privacy.Audit] = []
+    """Measure the lower bound that an audit finds of randomized response with epsilon = 1."""
+    audits: list[privacy.Audit] = []
     work = measure.timed(
-        lambda: found.append(privacy.audit(RandomizedResponse(1.0), delta=0.0, trials=RESPONSES))
+        lambda: audits.append(privacy.audit(RandomizedResponse(1.0), delta=0.0, trials=RESPONSES))
     )
-    figures = {"seconds": work().wall, "lower": found[0].lower, "target": {"lower": 0.99}}
+    figures = {"seconds": work().wall, "lower": audits[0].lower, "target": {"lower": 0.99}}
     return {"case": "response", "trials": RESPONSES} | figures
 
 
 def _judged(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with whether its targets are reached: ceilings for seconds and memory, floors for others."""
+    """Return a row with whether it reaches its targets: at most those for seconds and memory, at least the others."""
     ceilings = ("seconds", "peak_gib")
     reached = [row[k] <= v if k in ceilings else row[k] >= v for k, v in row["target"].items()]
     row["reached"] = all(reached) if reached else None

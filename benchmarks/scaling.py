@@ -1,21 +1,26 @@
-"""How cost grows with users, threads, shards and nodes, and a model of it, held against sizes that it has not seen.
+"""How cost grows with users, threads, shards and nodes, and a model of it, tested on sizes that it was not fitted to.
 
 ``p2p-sim bench scaling`` measures Algorithm 2 with clusters of consecutive users (hardly a message leaves its shard)
-and of scattered ones (nearly all do).  Rows: *strong* scaling (one size, more workers) and *weak* (users in proportion
-to workers, where there are cores for them), as medians of pairs measured in turn, by the clock and in CPU seconds of
-all processes.  The nodes are Ray's, all on this machine: what they send each other goes through its network stack.  The
-model is of CPU seconds, the least of each setting, as other work of the machine can only add to them; it is fitted to
-relative errors, with no coefficient negative:
+and of scattered users (nearly all do).  The nodes are Ray's, all on this machine: what they send each other goes
+through its network stack.
+
+Rows are of *strong* scaling (one size, more workers) and of *weak* scaling (users in proportion to workers, where there
+are cores for them): medians of pairs measured in turn, by the clock and in CPU seconds of all processes.
+
+The model is of CPU seconds.  It is fitted to the least of each setting, as other work of the machine can only add to
+them; by least squares of relative errors, with no coefficient below 0:
 
     threads:  CPU = start + users * user + (threads - 1) * worker
     shards:   CPU = start + users * user + (shards - 1) * worker + bytes * byte + scattered users * scattered
     nodes:    the same + (nodes - 1) * node + bytes between nodes * byte_between_nodes
 
-``bytes``: what goes from process to process, ``scattered``: what users cost more whose cluster is scattered.  The
-largest size is held out, and its errors are reported; of nodes, a second fit holds out the largest number of them.  A
-prediction for a billion users on a hundred such nodes follows, if every core is free and works without a pause: start,
-workers and nodes one after the other, users and bytes divided among nodes and their cores, and bytes between nodes once
-more over the network, whose speed is assumed, as there is one machine here.
+``bytes``: what goes from process to process; ``scattered``: the additional cost of users whose cluster is scattered.
+The largest size is held out, and the errors there are reported; of nodes, a second fit holds out the largest number of
+them.
+
+The model then predicts the seconds of a billion users on a hundred nodes like this machine, all of whose cores are busy
+all the time.  Start, workers and nodes take their time one after the other; users and bytes are divided among the cores
+of all nodes; and bytes between nodes also go over a network, whose speed is assumed, as there is one machine here.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -31,6 +37,7 @@ import numpy as np
 
 import p2p_sim
 from benchmarks import workload
+from benchmarks.command_line import command_line
 from benchmarks.measure import Cost, Timed, interleaved, machine, timed, tree_timed
 
 USERS = 10_000_000
@@ -57,7 +64,7 @@ Row = dict[str, Any]
 
 
 def main(users: int, cases: tuple[str, ...], repeat: int, progress: Callable[[str, int, int], None]) -> Row:
-    """Measure, fit, predict; ``users``: the largest size, in at least two clusters for each shard."""
+    """Measure, fit and predict; ``users``: the largest size."""
     rows: list[Row] = []
     for done, case in enumerate(cases):
         progress(case, done, len(cases))
@@ -67,9 +74,10 @@ def main(users: int, cases: tuple[str, ...], repeat: int, progress: Callable[[st
 
 
 def measure(case: str, users: int, repeat: int) -> list[Row]:
-    """Measure one backend at all sizes, numbers of workers and kinds of clusters, all in turn; one row a setting.
+    """Measure one backend at all sizes, numbers of workers and kinds of clusters, in turn; return a row a setting.
 
-    A row has all its costs: those at one place of two rows were measured within one round, if on as many nodes.
+    A row lists its costs by round.  Costs of one round are comparable: they were measured one after the other, except
+    that each cluster of nodes has rounds of its own.
     """
     from p2p_sim.backends.ray_session import session
 
@@ -87,7 +95,7 @@ def measure(case: str, users: int, repeat: int) -> list[Row]:
 
 
 def on_nodes(users: int, nodes: int, repeat: int) -> list[Row]:
-    """Measure shards spread over so many nodes of Ray, each an object store and a scheduler of its own."""
+    """Measure shards that are spread over nodes of Ray, each with an object store and a scheduler of its own."""
     rows: list[Row] = []
     for shards in sorted({shards for shards, there in SPREAD if there == nodes}):
         with cluster(nodes, shards // nodes) as address:
@@ -97,7 +105,7 @@ def on_nodes(users: int, nodes: int, repeat: int) -> list[Row]:
 
 @contextlib.contextmanager
 def cluster(nodes: int, cpus: int) -> Iterator[str]:
-    """Run a cluster of nodes on this machine, each with as many processors as it shall have shards; its address."""
+    """Run a Ray cluster on this machine and give its address; ``cpus``: of each node, one for each of its shards."""
     from ray.cluster_utils import Cluster
 
     from p2p_sim.backends.ray_session import session
@@ -117,7 +125,7 @@ def cluster(nodes: int, cpus: int) -> Iterator[str]:
 def measured(
     case: str, users: int, places: Sequence[tuple[int, int]], repeat: int, address: str | None = None
 ) -> list[Row]:
-    """Measure all sizes at places (workers, nodes) in turn; one row a setting."""
+    """Measure all sizes with each of ``places`` (workers, nodes), in turn; return a row a setting."""
     cores = len(os.sched_getaffinity(0))
     clock = timed if case == "threads" else tree_timed
     rows: list[Row] = []
@@ -134,7 +142,7 @@ def measured(
 
 
 def one(case: str, population: p2p_sim.Population, workers: int, address: str | None) -> p2p_sim.Run:
-    """Run with so many threads or shards."""
+    """Run once; ``workers``: threads or shards."""
     how: dict[str, Any] = (
         {"threads": workers}
         if case == "threads"
@@ -144,7 +152,7 @@ def one(case: str, population: p2p_sim.Population, workers: int, address: str | 
 
 
 def setting(case: str, users: int, workers: int, nodes: int, clusters: str, cores: int) -> Row:
-    """Return what is measured, and the bytes that go from process to process, and of these from node to node."""
+    """Return the columns of a setting, with the bytes between processes and, of these, between nodes."""
     apart = 0.0 if clusters == "contiguous" or case == "threads" else users * CROSSING_BYTES
     return {
         "case": case, "users": users, "workers": workers, "nodes": nodes, "at_once": min(workers, cores),
@@ -164,29 +172,29 @@ def with_costs(row: Row, costs: list[Cost]) -> Row:
 
 
 def scaling(case: str, rows: list[Row]) -> list[Row]:
-    """Return strong scaling at the largest size, and weak where users grow about as workers do."""
+    """Return rows of strong scaling at the largest size, and of weak scaling where each worker has a core."""
     by = {(row["clusters"], row["users"], row["workers"]): row for row in rows}
     largest, found = max(users for _, users, _ in by), []
 
-    def found_one(kind: str, clusters: str, workers: int, alone: int) -> Row:
+    def row_of(kind: str, clusters: str, workers: int, alone: int) -> Row:
         many, single = by[clusters, largest, workers], by[clusters, alone, 1]
-        told = {"users": largest, "workers": workers, "clusters": clusters}
+        columns = {"users": largest, "workers": workers, "clusters": clusters}
         wall, cpu = (
             statistics.median(a / b for a, b in zip(many[clock], single[clock], strict=True))
             for clock in ("wall", "cpu")
         )
         ratios = {"wall_ratio": round(wall, 3), "cpu_per_user_ratio": round(cpu * alone / largest, 3)}
-        return {"case": f"{case}, {kind}"} | told | ratios
+        return {"case": f"{case}, {kind}"} | columns | ratios
 
     for row in (row for row in rows if row["users"] == largest and row["workers"] > 1):
-        found.append(found_one("strong", row["clusters"], row["workers"], largest))
+        found.append(row_of("strong", row["clusters"], row["workers"], largest))
         if row["workers"] == row["at_once"]:  # there is a core for each
-            found.append(found_one("weak", row["clusters"], row["workers"], largest // row["workers"]))
+            found.append(row_of("weak", row["clusters"], row["workers"], largest // row["workers"]))
     return found
 
 
 def over_nodes(case: str, rows: list[Row]) -> list[Row]:
-    """Return what the largest size costs on more nodes, over the same shards on one node, by the least of each."""
+    """Return the cost of the largest size on several nodes, divided by that of as many shards on one; least of each."""
     largest = max(row["users"] for row in rows)
     least = {
         (row["clusters"], row["workers"], row["nodes"]): (min(row["wall"]), min(row["cpu"]))
@@ -197,9 +205,9 @@ def over_nodes(case: str, rows: list[Row]) -> list[Row]:
     for (clusters, workers, nodes), (wall, cpu) in least.items():
         one_wall, one_cpu = least[clusters, workers, 1]
         if nodes > 1:
-            told = {"users": largest, "workers": workers, "nodes": nodes, "clusters": clusters}
+            columns = {"users": largest, "workers": workers, "nodes": nodes, "clusters": clusters}
             ratios = {"wall_ratio": round(wall / one_wall, 3), "cpu_per_user_ratio": round(cpu / one_cpu, 3)}
-            found.append({"case": f"{case}, over one"} | told | ratios)
+            found.append({"case": f"{case}, over one"} | columns | ratios)
     return found
 
 
@@ -227,7 +235,7 @@ def features(row: Row) -> list[float]:
 
 
 def fitted(case: str, rows: list[Row]) -> Row:
-    """Fit the model without the largest size; say its errors there, and what it predicts."""
+    """Return the model fitted without the largest size, with its errors there; of nodes, also what it predicts."""
     largest = max(row["users"] for row in rows)
     coefficients, errors = held_out(case, rows, lambda row: row["users"] == largest)
     result: Row = {
@@ -248,7 +256,7 @@ def fitted(case: str, rows: list[Row]) -> Row:
 def held_out(
     case: str, rows: Sequence[Row], held: Callable[[Row], bool]
 ) -> tuple[dict[str, float], list[float]]:
-    """Fit the model to the rows that are not held; return its coefficients, and its relative errors at those held."""
+    """Fit the model to the rows that are not held out; return its coefficients, and relative errors at the others."""
     from scipy.optimize import nnls
 
     seen = [row for row in rows if not held(row)]
@@ -272,8 +280,4 @@ def predicted(coefficients: dict[str, float], cores: int, scattered: bool) -> fl
 
 
 if __name__ == "__main__":
-    import sys
-
-    from benchmarks.command import command_line
-
     command_line(sys.modules[__name__], USERS)

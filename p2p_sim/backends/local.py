@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.kept_outputs import OutputsHere, Target
 from p2p_sim.backends.speeds import Log, Speeds
+from p2p_sim.backends.streamed_outputs import LocalOutputs, Target
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.draw import Observer
 from p2p_sim.core.engine import Engine, Finished, Issue, Progress, SiteHandle
@@ -119,7 +119,7 @@ def run(
         places: list[SiteHandle] = [LocalSite(site, spent=_switch_when_due(compute, progress))]
         engine = Engine(protocol, directory, places, users, tell, crew, observe=speeds.round)
         if outputs is not None:
-            here = open_now.enter_context(OutputsHere(outputs, compute if digest else None, crew.count))
+            here = open_now.enter_context(LocalOutputs(outputs, compute if digest else None, crew.count))
             site.release = here.take
             engine.collect = lambda late: here.finished(site.finish(late[0])[0], list(protocol.roles()))
         try:

@@ -100,9 +100,9 @@ class Node:
                 found = _ENDED.search(line)
                 if found is not None:
                     return f"its process {found[1]} ended (exit code {found[2]})"
-            said = [line.strip() for line in lines if line.strip()]
-            if said:
-                return said[-1]
+            printed = [line.strip() for line in lines if line.strip()]
+            if printed:
+                return printed[-1]
         return f"`ray start` ended (exit code {self._process.returncode})"
 
     def end(self) -> None:

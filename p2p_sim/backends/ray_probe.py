@@ -43,14 +43,14 @@ def probe(address: str) -> None:
             f"{by} = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
         ) from error
     try:
-        said = _answer(address)
+        answer = _answer(address)
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"{by} = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
             "address that `ray start --head` printed"
         ) from error
-    if said is not None:
-        raise InputError(f"{by} = {address!r}: {_why(said)}")
+    if answer is not None:
+        raise InputError(f"{by} = {address!r}: {_why(answer)}")
     if _tokens() and _open_to_all(address):  # Ray's workers would have no token for this process, and end
         raise InputError(
             f"{by} = {address!r}: RAY_AUTH_MODE is token here, and the cluster asks nobody for a token: start it anew "
@@ -86,14 +86,14 @@ def _answer(address: str, instead: dict[str, str] | None = None) -> str | None:
     return done.stderr.decode(errors="replace") if done.returncode else None
 
 
-def _why(said: str) -> str:
+def _why(answer: str) -> str:
     """Return why Ray's health check failed, by what it wrote, and what to do."""
     token = (
         "the token of its head (`ray get-auth-token` there) to ~/.ray/auth_token, or set RAY_AUTH_TOKEN to it"
     )
-    if _NO_TOKEN in said:
+    if _NO_TOKEN in answer:
         return f"RAY_AUTH_MODE is token, and there is no token here: copy {token}"
-    if _OTHER_TOKEN not in said:
+    if _OTHER_TOKEN not in answer:
         return (
             "Ray's health check failed there; give the head's host:port, and if the cluster asks for a token (it does "
             "if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"

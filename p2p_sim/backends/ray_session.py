@@ -185,13 +185,13 @@ def _join(address: str, node: ray_node.Node | None, call: _Call) -> None:
         ) from error
 
 
-def _other_versions(said: str) -> str:
+def _other_versions(message: str) -> str:
     """Return what Ray says of a cluster that has another Ray or Python than this process, in a sentence; else nothing.
 
     Ray compares Python's patch release, too.
     """
-    rays, pythons = (re.findall(rf"^\s*{name}: (\S+)$", said, re.MULTILINE) for name in ("Ray", "Python"))
-    if "Version mismatch" not in said or len(rays) != 2 or len(pythons) != 2:
+    rays, pythons = (re.findall(rf"^\s*{name}: (\S+)$", message, re.MULTILINE) for name in ("Ray", "Python"))
+    if "Version mismatch" not in message or len(rays) != 2 or len(pythons) != 2:
         return ""
     return (
         f"the cluster has Ray {rays[0]} and Python {pythons[0]}, and this process Ray {rays[1]} and Python "
@@ -285,10 +285,10 @@ def _signals_later() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard: list[int] = []
+    received: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
-        heard.append(number)
+        received.append(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -296,8 +296,8 @@ def _signals_later() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if heard:
-            signal.raise_signal(heard[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import kept_outputs, layout, ray_session
+from p2p_sim.backends import layout, ray_session, streamed_outputs
 from p2p_sim.backends.ray_lost_actors import LOSSES, unloadable, why
 from p2p_sim.backends.ray_node import START_SECONDS, busy
 from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
@@ -59,7 +59,7 @@ class SiteSettings:
     trace: TraceLevel
     faults: Faults | None = None
     costs: bool = False
-    outputs: kept_outputs.Target | None = None
+    outputs: streamed_outputs.Target | None = None
 
 
 class SiteActor:
@@ -137,14 +137,14 @@ class SiteActor:
         return site.finish(list(bundles))
 
     def keep(self, *bundles: Any) -> Any:
-        """Run ``Site.finish`` and keep the outputs here; return the totals, and of what form the outputs are."""
+        """Run ``Site.finish`` and keep the outputs here; return the totals, and the schemas of the outputs."""
         totals, outputs = self.finish(*bundles)
-        self.outputs = kept_outputs.OutputsOfSite(outputs)
-        return totals, self.outputs.forms
+        self.outputs = streamed_outputs.SiteOutputs(outputs)
+        return totals, self.outputs.schemas
 
     def write(self, *given: Any) -> Any:
-        """Run ``OutputsOfSite.write``, and forget the outputs."""
-        outputs, self.outputs = self.outputs, kept_outputs.OutputsOfSite({})
+        """Run ``SiteOutputs.write``, and forget the outputs."""
+        outputs, self.outputs = self.outputs, streamed_outputs.SiteOutputs({})
         return outputs.write(*given)
 
 

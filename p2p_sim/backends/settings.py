@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.speeds import Log
+from p2p_sim.backends.streamed_outputs import Target
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults

@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import kept_outputs, layout
+from p2p_sim.backends import layout, streamed_outputs
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import SiteActors, SiteSettings, fetch, resolve, strip_tables, tables
@@ -159,7 +159,7 @@ def _collect(
     assert settings.outputs is not None
     settings.announce("writing outputs")
     ends = [place.keep(left) for place, left in zip(places, bundles, strict=True)]
-    return kept_outputs.collect(places, ends, roles, compute, settings.outputs)
+    return streamed_outputs.collect(places, ends, roles, compute, settings.outputs)
 
 
 def _look(origin: Origin, shards: int) -> list[Any]:

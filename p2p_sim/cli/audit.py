@@ -76,7 +76,7 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     users = 2 * command.trials * world.cluster_size
     if users > _MANY_USERS:
         warnings.warn(
-            f"worlds of {world.cluster_size:,} users ({world.about}): {users:,} users in all, which takes long; "
+            f"worlds of {world.cluster_size:,} users ({world.description}): {users:,} users in all, which takes long; "
             "fewer --trials are faster and give a weaker bound",
             stacklevel=2,
         )
@@ -87,7 +87,7 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     chosen = Chosen(world.protocol, tuple(run.notes.get("defaults", ())))
     found = changed.audit_views(chosen, kind, at, progress, world.public)
     again = command.repeat_command(world.protocol, {}, kind, at)
-    found |= {"run": command.run, "world": world.about, "graph": _graph(run), "command": again}
+    found |= {"run": command.run, "world": world.description, "graph": _graph(run), "command": again}
     return found, run
 
 

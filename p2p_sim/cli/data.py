@@ -41,10 +41,10 @@ class DataCommand(TableOptions):
             described = self._described(self.file)
             sys.stdout.write(terminal.as_json(described) if as_json else terminal.fitted(_as_text(described)))
             return 0
-        said = [name for name in ("label", "cluster_column") if getattr(self, name) is not None]
-        said += self.given_of_tables()
-        if said:
-            raise InputError(f"{option(said[0])} goes with a file: name one")
+        given = [name for name in ("label", "cluster_column") if getattr(self, name) is not None]
+        given += self.given_of_tables()
+        if given:
+            raise InputError(f"{option(given[0])} goes with a file: name one")
         rows = [vars(info) for info in datasets.available()]
         sys.stdout.write(terminal.as_json(rows) if as_json else terminal.table_of(_LISTED, rows))
         return 0

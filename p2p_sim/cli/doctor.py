@@ -290,10 +290,10 @@ def _ray(start: bool) -> Iterator[Finding]:
         except subprocess.TimeoutExpired:
             yield Finding("Ray", "problem", f"no run ended within {_RAY_SECONDS} s", "see docs/failures.md")
             return
-    said = done.stderr.strip().splitlines()
+    errors = done.stderr.strip().splitlines()
     if done.returncode:
         yield Finding(
-            "Ray", "problem", said[-1] if said else f"status {done.returncode}", "see docs/failures.md"
+            "Ray", "problem", errors[-1] if errors else f"status {done.returncode}", "see docs/failures.md"
         )
     else:
         yield Finding("Ray", "ok", f"{version}, started, ran a protocol, and is shut down")

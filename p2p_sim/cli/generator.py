@@ -1,4 +1,4 @@
-"""``p2p-sim generator``."""
+"""``p2p-sim generator``: fits a generator of features given a label, and writes its table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from p2p_sim.learning.training.feature_generators import FeatureTable
 
 KINDS = {"kernel": ("bandwidth", "rows"), "mixture": ("components", "seed"), "gan": ("rows", "steps", "seed")}
-"""What can be fitted, and the options that go with each."""
+"""The kinds of generators, and the options that each has."""
 
 
 @app.command(
@@ -81,12 +81,12 @@ class GeneratorCommand(TableOptions):
         place = output_files.check(self.out)
         if not self.out.endswith(".csv"):
             raise InputError(f"--out {self.out!r}: give a name that ends in .csv, as --generator reads it")
-        given = self._given()
+        options = self._options_of_kind()
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("reading public examples", 0, 0)
             examples = self._examples()
             progress(f"fitting, {self.kind}", 0, 0)
-            table = self._fitted(examples, given)
+            table = self._fit(examples, options)
         output_files.write(place, table.csv(examples.features))
         each = ", ".join(
             f"{int((table.label == y).sum()):,} of {terminal.visible(name)}"
@@ -98,15 +98,15 @@ class GeneratorCommand(TableOptions):
         )
         return 0
 
-    def _given(self) -> dict[str, Any]:
-        """Return the options of this kind that are given; raises InputError for one of another kind."""
-        every = dict.fromkeys(name for names in KINDS.values() for name in names)
-        given = {name: getattr(self, name) for name in every if getattr(self, name) is not None}
-        for name in given:
+    def _options_of_kind(self) -> dict[str, Any]:
+        """Return the options of this kind that were given; raises InputError for those of another kind."""
+        names = dict.fromkeys(name for names in KINDS.values() for name in names)
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        for name in options:
             if name not in KINDS[self.kind]:
                 kinds = " or ".join(kind for kind, names in KINDS.items() if name in names)
                 raise InputError(f"--{name} goes with --kind {kinds}: leave it out")
-        return given
+        return options
 
     def _examples(self) -> Dataset:
         from p2p_sim.learning.data import datasets
@@ -120,7 +120,7 @@ class GeneratorCommand(TableOptions):
             reading=self.reading(),
         )
 
-    def _fitted(self, examples: Dataset, given: dict[str, Any]) -> FeatureTable:
+    def _fit(self, examples: Dataset, options: dict[str, Any]) -> FeatureTable:
         from p2p_sim.core.number_texts import read_number
         from p2p_sim.learning.training import conditional_gan, feature_generators
 
@@ -129,9 +129,11 @@ class GeneratorCommand(TableOptions):
             "mixture": feature_generators.gaussian_mixture,
             "gan": conditional_gan.conditional_gan,
         }
-        if "bandwidth" in given and given["bandwidth"] not in feature_generators.RULES:
+        if "bandwidth" in options and options["bandwidth"] not in feature_generators.RULES:
             try:
-                given["bandwidth"] = read_number(given["bandwidth"])
+                options["bandwidth"] = read_number(options["bandwidth"])
             except ValueError as error:
-                raise InputError(f"--bandwidth {given['bandwidth']!r}: {error}, scott or silverman") from None
-        return fits[self.kind](examples.x, examples.y, labels=self.labels, **given)
+                raise InputError(
+                    f"--bandwidth {options['bandwidth']!r}: {error}, scott or silverman"
+                ) from None
+        return fits[self.kind](examples.x, examples.y, labels=self.labels, **options)

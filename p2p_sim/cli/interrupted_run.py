@@ -81,16 +81,16 @@ class InterruptedRun:
         from p2p_sim.cli import parameters
 
         had = self._options(given)
-        said = [each.name for each in fields(given) if _is_given(words, option(each.name))]
-        if "backend" in said:
+        names = [each.name for each in fields(given) if _is_given(words, option(each.name))]
+        if "backend" in names:
             had |= {name: None for name in had if name in _PLACES}
-        for name in said:
+        for name in names:
             value = getattr(given, name)
             if name not in (*_PLACES, *_OF_THE_DAY) and value != had[name]:
                 own = f"no {option(name)}" if had[name] in (None, False) else str(had[name])
                 said_as = option(name) if value is True else f"{option(name)} {value}"
                 raise contradicts(said_as, str(self.folder), own)
-        changed = {name: getattr(given, name) for name in said if name in (*_PLACES, *_OF_THE_DAY)}
+        changed = {name: getattr(given, name) for name in names if name in (*_PLACES, *_OF_THE_DAY)}
         made = replace(given, **{**had, **changed, "words": had["words"]})
         resolved = parameters.resolve(had["words"])
         try:

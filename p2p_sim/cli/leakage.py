@@ -87,7 +87,7 @@ class LeakageCommand(TableOptions):
     def execute(self, _command: Command) -> int:
         """Estimate, draw, print."""
         from p2p_sim.progress import Progress
-        from p2p_sim.report import loss_table
+        from p2p_sim.report import instance_loss_table
 
         as_json = wants_json(self.json, self.format)
         smoothness, taus, orders = self._check()
@@ -95,7 +95,9 @@ class LeakageCommand(TableOptions):
             document = self._document(smoothness, taus, orders, progress)
             if self.out is not None:
                 self._draw(document)
-        text = terminal.as_json(document) if as_json else terminal.fitted(loss_table.as_text(document))
+        text = (
+            terminal.as_json(document) if as_json else terminal.fitted(instance_loss_table.as_text(document))
+        )
         sys.stdout.write(text)
         return 0
 
@@ -138,7 +140,7 @@ class LeakageCommand(TableOptions):
     def _document(
         self, smoothness: Smoothness, taus: list[float], orders: list[float], progress: Any
     ) -> dict[str, Any]:
-        from p2p_sim.report import loss_table
+        from p2p_sim.report import instance_loss_table
 
         found, about, features = self._estimated(smoothness, orders, progress)
         progress("counting people", 0, 0)
@@ -149,16 +151,16 @@ class LeakageCommand(TableOptions):
             flip = tuning["flip"]
         document = (
             about
-            | loss_table.basis(found)
-            | loss_table.document(found, flip, taus)
+            | instance_loss_table.basis(found)
+            | instance_loss_table.document(found, flip, taus)
             | {
                 "tuning": tuning,
                 "taus_asked": bool(taus),
                 "out": self.out,
-                "renyi": [loss_table.divergence(each, flip) for each in features],
+                "renyi": [instance_loss_table.divergence(each, flip) for each in features],
             }
         )
-        return document | {"sentences": loss_table.sentences(document)}
+        return document | {"sentences": instance_loss_table.sentences(document)}
 
     def _estimated(
         self, smoothness: Smoothness, orders: list[float], progress: Any
@@ -210,9 +212,9 @@ class LeakageCommand(TableOptions):
         return {"at_most": self.at_most, "above": self.above, "flip": flip.upper, "estimate": flip.estimate}
 
     def _draw(self, document: dict[str, Any]) -> None:
-        from p2p_sim.report import loss_plot
+        from p2p_sim.report import instance_loss_plot
 
         assert self.out is not None
         place = output_files.check(self.out)
-        plot = loss_plot.above(document)
+        plot = instance_loss_plot.draw(document)
         output_files.write(place, plot.png() if place.suffix.lower() == ".png" else plot.svg())

@@ -57,6 +57,6 @@ def _as_text(rows: Sequence[Mapping[str, Any]]) -> str:
         return f"{table}\n"
     lines = []
     for row in rows:
-        told = ", ".join(terminal.cell(row[name]) for name in _HEAD[1:])
-        lines += [terminal.visible(row["path"]), *terminal.folded(f"  {told}", 4)]
+        cells = ", ".join(terminal.cell(row[name]) for name in _HEAD[1:])
+        lines += [terminal.visible(row["path"]), *terminal.folded(f"  {cells}", 4)]
     return "\n".join(lines) + "\n"

@@ -216,8 +216,8 @@ def address_of(command: Any) -> str | None:
     given: str | None = command.address
     there = os.environ.get("RAY_ADDRESS") or None
     if given is None and there is not None and command.backend == "local":
-        told = "RAY_ADDRESS is set, but backend local runs here, in one process: for that cluster give --backend shards"
-        print(told, file=sys.stderr, flush=True)
+        ignored = "RAY_ADDRESS is set, but backend local runs here, in one process"
+        print(f"{ignored}: for that cluster give --backend shards", file=sys.stderr, flush=True)
     return given if given is not None or command.backend == "local" else there
 
 

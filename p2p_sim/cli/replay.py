@@ -62,8 +62,8 @@ class ReplayCommand:
                 histories.append(self._document(user))
         code_versions.warn("replayed", histories[0]["code"])
         form = "json" if self.json else self.format
-        told = message_text.REPLAY_FORMATS[form](histories)
-        sys.stdout.write(terminal.fitted(told) if form == "table" else told)
+        output = message_text.REPLAY_FORMATS[form](histories)
+        sys.stdout.write(terminal.fitted(output) if form == "table" else output)
         for document in histories if form == "csv" else ():
             whose = f"user {document['user']}: " if len(histories) > 1 else ""
             for line in message_text.notes(document):

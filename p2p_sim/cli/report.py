@@ -44,7 +44,7 @@ class ReportCommand:
     def execute(self, _command: Command) -> int:
         """Gather and write."""
         from p2p_sim.progress import Progress
-        from p2p_sim.report import document, figure_files, report_page
+        from p2p_sim.report import figure_files, report_content, report_page
 
         form = "json" if self.json else self.format
         check_format(form, report_page.FORMATS)
@@ -53,7 +53,7 @@ class ReportCommand:
         folder = None if self.figures is None else figure_files.check(self.figures)
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing the report", 0, 0)
-            reports = document.documents(self.runs, seed=not self.no_seed, delta=delta)
+            reports = report_content.documents(self.runs, seed=not self.no_seed, delta=delta)
             made = None if form == "json" and folder is None else report_page.laid_out(reports)
             page = report_page.page(reports, form, made)
             if folder is not None and made is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from p2p_sim import catalogue
 from p2p_sim.check import quick
 from p2p_sim.comparison import fit_to_promises
-from p2p_sim.comparison.promises import AskedView
+from p2p_sim.comparison.promises import NamedView
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -97,7 +97,7 @@ class Calibrator:
 
 def _promises(kind: type[Protocol], asked: Sequence[Any]) -> list[fit_to_promises.RowPromise]:
     """Return promises as rows of the privacy table of a protocol; each asked for as in ``Calibrator.answer``."""
-    views = [(AskedView(text, users), epsilon) for text, users, epsilon in asked]
+    views = [(NamedView(text, users), epsilon) for text, users, epsilon in asked]
     return [fit_to_promises.RowPromise(view.key, view.row(kind), epsilon) for view, epsilon in views]
 
 

@@ -165,10 +165,10 @@ def _place(question: Question, out: str | Path | None) -> Path:
 @contextmanager
 def _warned_once() -> Iterator[None]:
     """Let what several sweeps warn of be heard once."""
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for text in dict.fromkeys(str(each.message).partition(": ")[2] or str(each.message) for each in heard):
+    for text in dict.fromkeys(str(each.message).partition(": ")[2] or str(each.message) for each in caught):
         warnings.warn(text, UserWarning, stacklevel=2)
 
 

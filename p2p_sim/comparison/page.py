@@ -98,7 +98,7 @@ def _fitting(found: Comparison) -> list[Block]:
         return [Paragraph("None.")]
     return [
         _table(text.columns(found), fit),
-        *(Paragraph(f"{said}.") for said in text.foot(found, fit)),
+        *(Paragraph(f"{sentence}.") for sentence in text.foot(found, fit)),
     ]
 
 
@@ -180,10 +180,10 @@ def plot(points: Sequence[Mapping[str, Any]], view: str) -> Plot:
                     color=COLOURS[place % len(COLOURS)], marker=_MARKS[place % len(_MARKS)],
                     linestyle=_LINES[place // len(COLOURS) % len(_LINES)], label=name,
                 )  # fmt: skip
-        for key, said in (("utility[true]", "true labels"), ("utility[constant]", "guessing")):
+        for key, label in (("utility[true]", "true labels"), ("utility[constant]", "guessing")):
             known = [point[key] for point in points if point[key] is not None]
             if known:
-                axes.axhline(sum(known) / len(known), color="#666666", ls=(0, (1, 2)), lw=1, label=said)
+                axes.axhline(sum(known) / len(known), color="#666666", ls=(0, (1, 2)), lw=1, label=label)
         axes.set(
             xlabel=f"ε of {view} (nats)", ylabel=f"{axis} (test rows)", xscale="log", ylim=_height(points)
         )
@@ -244,7 +244,7 @@ def _left_out(found: Comparison) -> list[Block]:
 
 def _basis(found: Comparison) -> Table:
     return Table(
-        ["column", "basis"], [[name, said] for name, said in BASIS.items()], f"Figures are in {found.path}"
+        ["column", "basis"], [[name, basis] for name, basis in BASIS.items()], f"Figures are in {found.path}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is promised to whom: a target for one view, and constraints on others, read from text."""
+"""Promises: a target for what one view learns, and constraints on others, read from text."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _CONSTRAINT = re.compile(r"\s*(.+?)\s*(?:<=|≤)\s*(\S+)\s*")
 
 
 @dataclass(frozen=True)
-class AskedView:
-    """A view as somebody names it: as ``p2p-sim account`` does, or ``server:NAME``, or ``coalition(N)``.
+class NamedView:
+    """A view by name, for any protocol: as in ``p2p-sim account``, or ``server:NAME``, or ``coalition(N)``.
 
     ``coalition(3)`` is the learner together with three users, who see no less than three users alone.  ``users``:
     how those who look behave, "user (deviating)" as in the keys of a privacy table.
@@ -37,8 +37,8 @@ class AskedView:
     users: str = "curious"
 
     @classmethod
-    def read(cls, text: Any) -> AskedView:
-        """Read a name; raises InputError for one that is no text or says of its users what is not known."""
+    def read(cls, text: Any) -> NamedView:
+        """Read a name; raises InputError if it is no text, or if users behave in an unknown way."""
         if not isinstance(text, str) or not text.strip():
             raise InputError(
                 f"view = {text!r}: name who looks, such as learner, user, server:shuffler, coalition(3)"
@@ -54,12 +54,12 @@ class AskedView:
 
     @property
     def key(self) -> str:
-        """How tables call it."""
+        """The name of its row in a privacy table."""
         name = self._name(LEARNER)
         return name if self.users == "curious" else f"{name} ({self.users})"
 
     def row(self, kind: type[Protocol]) -> TableRow | None:
-        """Return the row of a privacy table of a protocol; None if a party that looks is not there."""
+        """Return the row of a privacy table of a protocol; None if the protocol lacks a party of the view."""
         roles = kind.roles()
         servers = [role for role in roles if role != USER]
         main = LEARNER if LEARNER in servers else servers[0] if servers else ""
@@ -70,7 +70,7 @@ class AskedView:
         return TableRow(name, str(who), who, self.users)
 
     def check(self, kinds: Sequence[type[Protocol]]) -> None:
-        """Raise InputError if no protocol has such a party."""
+        """Raise InputError if no protocol has all parties of the view."""
         if all(self.row(kind) is None for kind in kinds):
             every = dict.fromkeys(role for kind in kinds for role in kind.roles())
             wrong = next(part for part in self._parties(self._name(LEARNER)) if part not in every)
@@ -91,7 +91,7 @@ class AskedView:
 
     @staticmethod
     def _parties(name: str) -> list[str]:
-        """Return the servers that a name has, and what is no name of a party at all."""
+        """Return the parts of a name that are not users or the wire: servers, and what is no party at all."""
         parts = [part for part in name.split("+") if part != "wire"]
         return [part for part in parts if re.fullmatch(r"(?:[0-9]+\*)?user(?::[0-9]+)?", part) is None]
 
@@ -100,7 +100,7 @@ class AskedView:
 class Promise:
     """That a view learns at most ``epsilon`` nats of one label, at the delta of the target."""
 
-    view: AskedView
+    view: NamedView
     epsilon: float
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Promises:
-    """A target, that protocols are calibrated to, and the constraints that hold beside it, all at one ``delta``."""
+    """A target to which protocols are calibrated, and constraints that must hold too, all at one ``delta``."""
 
     target: Promise
     constraints: tuple[Promise, ...]
@@ -137,7 +137,7 @@ def read(target: str | Mapping[str, Any], constraints: Sequence[str] | Mapping[s
     if epsilon is None:
         raise InputError(f"target = {target!r}: epsilon is missing: give view=learner,epsilon=1,delta=1e-6")
     check_target(epsilon, delta)
-    first = Promise(AskedView.read(values.get("view", LEARNER)), float(epsilon))
+    first = Promise(NamedView.read(values.get("view", LEARNER)), float(epsilon))
     found = [_constraint(each) for each in _listed(constraints)]
     seen = {first.view.key: first}
     for each in found:
@@ -193,7 +193,7 @@ def _constraint(given: str | tuple[str, Any]) -> Promise:
     epsilon = _number(f"constraint on {view}", value)
     if not (0 <= epsilon < math.inf):
         raise InputError(f"constraint on {view} = {epsilon!r}: must be a number of nats, at least 0")
-    return Promise(AskedView.read(view), epsilon)
+    return Promise(NamedView.read(view), epsilon)
 
 
 def _number(name: str, value: Any) -> float:

@@ -188,8 +188,8 @@ def _read(asked: Mapping[str, Any], range: tuple[float, float] | None) -> Datase
     from p2p_sim.learning.data import datasets
 
     names = {"label": "label", "positive": "positive", "cluster_column": "cluster", "classes": "classes"}
-    said = {argument: asked[name] for name, argument in names.items() if name in asked}
-    found = datasets.load_by_kind(str(asked["data"]), range=range, reading=reading_of(asked), **said)
+    arguments = {argument: asked[name] for name, argument in names.items() if name in asked}
+    found = datasets.load_by_kind(str(asked["data"]), range=range, reading=reading_of(asked), **arguments)
     values = found.values()
     if range is not None and values is not None:
         of = " to ".join(map(number_text, range))

@@ -248,8 +248,8 @@ def _reasons(taken: Row, useful: Sequence[Row], tied: Sequence[Row], promises: P
 def _beside(taken: Row) -> list[str]:
     """Return in words what its utility is to be held against."""
     known = [
-        f"{said} {shown(taken[key], None, str(taken['metric']))}"
-        for key, said in (
+        f"{baseline} {shown(taken[key], None, str(taken['metric']))}"
+        for key, baseline in (
             ("utility[true]", "true labels would give"),
             ("utility[constant]", "guessing gives"),
         )

@@ -71,8 +71,8 @@ class Trials:
     @property
     def metric(self) -> str:
         """What utility is measured by, of which more is better: "accuracy"; "auc" for a rare class; "r2" of numbers."""
-        said = str(self.first("utility") or "accuracy")
-        return "r2" if said == "rmse" else said
+        metric = str(self.first("utility") or "accuracy")
+        return "r2" if metric == "rmse" else metric
 
     def utilities(self) -> tuple[str, dict[int, float]]:
         """Return which model is the better one in the mean, "released" or "corrected", and its figure by seed."""

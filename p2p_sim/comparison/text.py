@@ -213,9 +213,9 @@ def _folded(lines: Iterable[str]) -> list[str]:
 def _beside(row: Mapping[str, Any]) -> str:
     """Return the utility of true labels, and of guessing, in words."""
     found = ""
-    for key, said in (("utility[true]", "on true labels"), ("utility[constant]", "by guessing")):
+    for key, baseline in (("utility[true]", "on true labels"), ("utility[constant]", "by guessing")):
         if row.get(key) is not None:
-            found += f"; {said} {shown(row[key], None, row['metric'])}"
+            found += f"; {baseline} {shown(row[key], None, row['metric'])}"
     return found
 
 
@@ -232,7 +232,7 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
         "*: on the front: no other is better in one of these and at least as good in all: utility, proven ε of every "
         "promise and of who learns most, bytes and seconds"
     )
-    said = [
+    lines = [
         *([front] if any(mark(each, informative) == _MARKS[FRONT] for each in fit) else []),
         *_of_guessing(fit, informative),
         *_of_dominated(fit),
@@ -247,8 +247,8 @@ def foot(found: Comparison, fit: Sequence[Mapping[str, Any]]) -> list[str]:
         *_of_alike(fit),
     ]
     if any(each["status"] == FITS for each in fit):
-        said.append("utility -: no model was trained on what it released, so it is not recommended")
-    return said
+        lines.append("utility -: no model was trained on what it released, so it is not recommended")
+    return lines
 
 
 def _of_guessing(fit: Sequence[Mapping[str, Any]], informative: bool) -> list[str]:

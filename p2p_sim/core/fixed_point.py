@@ -1,4 +1,4 @@
-"""``FixedPoint``: numbers in messages as multiples of a declared resolution, the same bits everywhere."""
+"""Fixed-point fields of messages: numbers as integer multiples of a declared resolution, equal bits everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p2p_sim.core.lazy_attribute import lazy
 Array = npt.NDArray[Any]
 
 MOST_MULTIPLES = 2**50
-"""Up to here a multiple of any resolution, computed as a float and divided by it again, is the same multiple."""
+"""Largest multiple.  Up to here, multiple times resolution, divided by the resolution, rounds to the same multiple."""
 
 _WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)
 
@@ -54,7 +54,7 @@ class FixedPoint:
                 "coarser resolution or a narrower range"
             )
         nearest = round(multiple)
-        if abs(multiple - nearest) > min(1e-12 * abs(multiple), 0.1):  # what a division may be wrong by
+        if abs(multiple - nearest) > min(1e-12 * abs(multiple), 0.1):  # a division's rounding error
             raise InputError(
                 f"{name} = {value!r}: must be a multiple of the resolution {self.resolution!r}; the nearest is "
                 f"{nearest * self.resolution!r}"
@@ -62,12 +62,12 @@ class FixedPoint:
 
     @lazy
     def least(self) -> int:
-        """The multiple that ``low`` is."""
+        """``low`` as a multiple of the resolution."""
         return round(self.low / self.resolution)
 
     @lazy
     def most(self) -> int:
-        """The multiple that ``high`` is."""
+        """``high`` as a multiple of the resolution."""
         return round(self.high / self.resolution)
 
     @lazy
@@ -76,49 +76,52 @@ class FixedPoint:
         fitting = (t for t in _WIDTHS if np.iinfo(t).min <= self.least and self.most <= np.iinfo(t).max)
         return np.dtype(next(fitting))
 
-    def encoded(self, values: Array, place: str) -> Array:
-        """Return numbers as multiples; raises ProtocolError, beginning with ``place``, for what is none or outside."""
+    def encoded(self, values: Array, where: str) -> Array:
+        """Return numbers as multiples; raises ProtocolError for others than numbers, and for numbers out of range.
+
+        ``where``: the beginning of the message, such as the role, step and field.
+        """
         if values.dtype.kind not in "buif" or values.dtype.itemsize > 8:
             raise ProtocolError(
-                f"{place} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
+                f"{where} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
             )
         found: Array | None = kernels.at_hand(values.size).multiples(
             values, self.resolution, self.least, self.most, self.dtype
         )
         if found is None:
-            raise self._outside(values, place)
+            raise self._outside(values, where)
         return found
 
-    def encoded_choice(self, mask: Array, one: Array, other: Array, place: str) -> Array:
-        """Return what ``encoded`` does of rows of ``one`` (n, width) where the mask (n,) is true, else of ``other``."""
+    def encoded_choice(self, mask: Array, one: Array, other: Array, where: str) -> Array:
+        """Return ``encoded`` of the rows of ``one`` (n, width) where the mask (n,) is true, of ``other`` elsewhere."""
         found: Array | None = kernels.at_hand(len(one)).choose_multiples(
             mask, one, other, self.resolution, self.least, self.most, self.dtype
         )
         if found is None:
-            raise self._outside(np.where(mask[:, None], one, other), place)
+            raise self._outside(np.where(mask[:, None], one, other), where)
         return found
 
-    def _outside(self, values: Array, place: str) -> ProtocolError:
-        """Return the error for numbers of which one is outside, or none."""
+    def _outside(self, values: Array, where: str) -> ProtocolError:
+        """Return the error for an array with a number out of range, or with nan."""
         if values.dtype.kind == "f" and np.isnan(values).any():
             return ProtocolError(
-                f"{place} holds nan; allowed are {self.low!r} to {self.high!r}: send a number in its place, as "
+                f"{where} holds nan; allowed are {self.low!r} to {self.high!r}: send a number in its place, as "
                 "np.nan_to_num(values) does, or nothing, with when="
             )
-        with np.errstate(over="ignore"):  # what is too large for a float is outside, too
+        with np.errstate(over="ignore"):  # to infinity, which is out of range too
             multiples = np.rint(np.divide(values, self.resolution, dtype=np.float64))
         outside = values[~((multiples >= self.least) & (multiples <= self.most))]
         return ProtocolError(
-            f"{place} holds {outside[0].item()!r}; allowed are {self.low!r} to {self.high!r}: declare a wider "
+            f"{where} holds {outside[0].item()!r}; allowed are {self.low!r} to {self.high!r}: declare a wider "
             f"range, or send np.clip(values, {self.low!r}, {self.high!r})"
         )
 
     def decoded(self, multiples: Array) -> npt.NDArray[np.float64]:
-        """Return the numbers that multiples, or sums of multiples, stand for."""
+        """Return the numbers of multiples, or of sums of multiples."""
         return np.asarray(np.multiply(multiples, self.resolution, dtype=np.float64))
 
     def check_sum(self, count: int) -> None:
-        """Check that so many multiples have a sum of less than 2^63; raises ProtocolError."""
+        """Raise ProtocolError if the sum of ``count`` multiples could be 2^63 or more in size."""
         if max(-self.least, self.most) * count >= 1 << 63:
             raise ProtocolError(
                 f"the sum of {count:,} numbers, each up to 2^{max(-self.least, self.most).bit_length() - 1} times the "

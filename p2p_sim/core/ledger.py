@@ -269,7 +269,7 @@ class Ledger:
         self, message: Message, round: int, batch: Batch, found: Examined, *, answers: bool = False
     ) -> None:
         """Take down delivered messages, which were examined."""
-        size, travelled = len(batch), len(batch) - found.own
+        size, travelled = len(batch), len(batch) - found.to_self
         count = self.totals.counts.setdefault((message.kind, round), Count())
         count.add(Count(size, travelled, travelled * message.nbytes(self._world.sizes)))
         if self._tally is not None and answers and size:

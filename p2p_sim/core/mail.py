@@ -25,12 +25,13 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Examined:
-    """What was found in delivered messages.
+    """Counts and hash of a batch of delivered messages.
 
-    ``own``: how many are to oneself; ``addresses``: where they are kept or hashed; ``lanes``: their hash.
+    ``to_self``: how many have the same sender and recipient.  ``addresses``: ids of senders and recipients, and
+    sequence numbers, if the messages are kept or hashed; empty otherwise.  ``lanes``: the lanes of their hash.
     """
 
-    own: int
+    to_self: int
     addresses: dict[str, range | Array | int] = field(default_factory=dict)
     lanes: Lanes = (0, 0)
 
@@ -39,11 +40,13 @@ class Examined:
 class Batch:
     """What one block sends in one action, in the order (sender, sequence number).
 
-    ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: None where all are 0.
+    ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: sequence numbers, None where all are 0.
     ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
-    ``strays``: users write to ids of their own making.  ``origin``: role and round in which the fields were sealed, if
-    not by this sender.  ``examined``: what was found in it by the thread that made it, where it comes to its own site
-    as it is; ``most``: the most of it that one user sends, where that thread has counted.
+    ``strays``: users send to ids that they neither drew nor received a question from.  ``origin``: role and round in
+    which the fields were sealed, if not by this sender.
+
+    Two are set by the thread that makes a batch, if the batch stays on its site unchanged: ``examined``; and
+    ``most_sent``, the largest number of its messages from one user, if messages are tallied.
     """
 
     sender: range | Array
@@ -55,7 +58,7 @@ class Batch:
     strays: bool = False
     origin: tuple[str, int] | None = None
     examined: Examined | None = None
-    most: int | None = None
+    most_sent: int | None = None
 
     def __len__(self) -> int:
         return len(self.sender)
@@ -75,7 +78,7 @@ class Batch:
 
     @property
     def plain(self) -> dict[str, Array]:
-        """The fields alone, without the bytes in which they travel."""
+        """The fields, without the column of the bytes in which they travel sealed."""
         return {name: column for name, column in self.fields.items() if name != SEALED}
 
 
@@ -83,8 +86,8 @@ class Batch:
 class Parcel:
     """Everything that one site sends of one issue to one site.
 
-    ``answers``: to the questions of parties who asked exactly once each, in the order of the questions; then a
-    batch's ``block`` is that of the askers.
+    ``answers``: these are replies to parties who each asked exactly once, in the order of the questions; then a
+    batch's ``block`` is the block of those who asked.
     """
 
     kind: str
@@ -96,7 +99,7 @@ class Parcel:
 
 @dataclass
 class Mailbox:
-    """All parcels of one issue at the site that receives it."""
+    """All parcels of one issue at the site that receives it, whose ``parties`` have the rows from ``first`` on."""
 
     kind: str
     round: int
@@ -118,7 +121,7 @@ class Mailbox:
         ]
 
     def answers(self, block: int, parties: range, compute: ModuleType) -> Rows | None:
-        """Return the rows of one block without sorting, if they are answers, exactly one for each party."""
+        """Return the messages to one block without sorting them; None unless they are replies, one to each party."""
         if not self.parcels or not all(parcel.answers for parcel in self.parcels):
             return None
         batches = self._by_block.get(block, [])
@@ -149,10 +152,9 @@ class Mailbox:
         return index
 
     def sort(self, empty: dict[str, Array], compute: ModuleType, each: Each = map) -> None:
-        """Sort the messages, if nobody did; one thread at a time.
+        """Sort the messages by recipient, unless that was done; not to be called by two threads at once.
 
-        ``empty``: the fields where there is none; ``each``: what does work on batches one after the other, or side by
-        side.
+        ``empty``: columns of no rows, for a mailbox without messages; ``each``: ``map``, or one with threads.
         """
         if self._sorted is None:
             self._sorted = self._sort(empty, compute, each)
@@ -187,16 +189,17 @@ class Mailbox:
                 [np.zeros(len(b), np.int32) if b.seq is None else as_array(b.seq) for b in batches]
             )
         if batches[0].to is None:
-            alone = all(
-                isinstance(b.sender, range) for b in batches
-            )  # a range of senders, each with one message
+            # the senders of a range are distinct
+            one_a_sender = all(isinstance(b.sender, range) for b in batches)
             layout = Layout(np.array([0, sum(map(len, batches))]))
-            return Rows(layout, sender, seq, fields, one_a_sender=alone)
+            return Rows(layout, sender, seq, fields, one_a_sender=one_a_sender)
         to = np.concatenate([as_array(b.to) for b in batches if b.to is not None])
         to -= np.int32(self.first)
         if bool((to[1:] > to[:-1]).all()):
             return Rows(Layout.one_at_most_each(to, self.parties), sender, seq, fields)
-        if bool((to[1:] >= to[:-1]).all()):  # answers to what came in order, and what a server sends to all
+        if bool(
+            (to[1:] >= to[:-1]).all()
+        ):  # as of replies to sorted messages, and of what a server sends to all
             starts = np.zeros(self.parties + 1, np.int64)
             np.cumsum(np.bincount(to, minlength=self.parties), out=starts[1:])
             return Rows(Layout(starts), sender, seq, fields)
@@ -205,7 +208,7 @@ class Mailbox:
 
 
 def _end_to_end(parts: Sequence[range | Array], dtype: np.dtype[Any], each: Each) -> Array:
-    """Return columns one after the other."""
+    """Return columns concatenated."""
     starts = [0, *itertools.accumulate(map(len, parts))]
     shape = () if isinstance(parts[0], range) else parts[0].shape[1:]
     whole = np.empty((starts[-1], *shape), dtype)
@@ -219,7 +222,7 @@ def _end_to_end(parts: Sequence[range | Array], dtype: np.dtype[Any], each: Each
 
 
 def _joined(parts: list[Array], each: Each = map) -> Array:
-    """Return columns one after the other; as they are where they already lie so, as blocks of one column do."""
+    """Return columns concatenated, without a copy if they follow each other in memory, as blocks of one column do."""
     first, root = parts[0], _root(parts[0])
     following = first.ctypes.data
     for part in parts:
@@ -248,9 +251,11 @@ def _root(column: Array) -> Any:
 
 
 def _part(layout: Layout, low: int, high: int) -> tuple[slice, Layout]:
-    """Return which messages the parties ``low .. high - 1`` hold, and how."""
+    """Return the slice of the messages to the parties ``low .. high - 1``, and its layout."""
     if "starts" not in vars(layout) and layout.one_at_most:
-        bounds = np.array((low, high), layout.holder.dtype)  # of another type, all holders would be converted
+        bounds = np.array(
+            (low, high), layout.holder.dtype
+        )  # of another type, searchsorted would convert all holders
         first, end = np.searchsorted(layout.holder, bounds).tolist()
         mine = layout.holder[first:end].astype(np.int64) - low
         return slice(first, end), Layout.one_at_most_each(mine, high - low)

@@ -212,7 +212,7 @@ class Site:
         if kind in self._stay:
             batch.examined = self._ledger.examine(message, round, batch)
             if self._tally is not None:
-                batch.most = self._tally.most_sent(message, batch, rows, batch.examined.own)
+                batch.most_sent = self._tally.most_sent(message, batch, rows, batch.examined.to_self)
 
     def close(self) -> None:
         """End the programs of a run that has failed."""
@@ -372,9 +372,9 @@ class Site:
         fresh = [
             (batch, blocks[number].me.rows)
             for (number, _), batch in zip(parts, batches, strict=True)
-            if batch.most is None
+            if batch.most_sent is None
         ]
-        known = (batch.most for batch in batches if batch.most is not None)
+        known = (batch.most_sent for batch in batches if batch.most_sent is not None)
         return max([*known, *self.threads.map(most, fresh)])
 
     def _divide(self, message: Message, batch: Batch) -> dict[int, Batch]:

@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 def shares_of(labels: int, shares: Sequence[Any] | None, positive: Any) -> list[Fraction]:
     """Return the probability of each label.
 
-    ``shares``: one a label, None: all alike; ``positive``: that of label 1 of two, None where ``shares`` say it.
+    ``shares``: one a label; None: uniform.  ``positive``: that of label 1 of two labels, instead of ``shares``.
     Raises InputError for another number of shares, shares outside [0, 1] or that do not sum to 1, and ``positive``
     beside ``shares`` or for more than two labels.
     """
@@ -67,8 +67,8 @@ def draw_labels(users: int, shares: Sequence[Fraction], seed: int, first: int = 
 def centres(labels: int, features: int) -> npt.NDArray[np.float64]:
     """Return the mean of each feature for each label (labels, features).
 
-    A label is written with the digits of the least base of at least 2 in which ``features`` digits are enough.  Each
-    feature stands for one digit, all digits in turn, and its means for two adjacent digits are 2 apart, around 0.
+    Labels are written in the least base, at least 2, in which ``features`` digits are enough.  Each feature stands for
+    one digit, all digits in turn.  Its means for adjacent digits are 2 apart, and symmetric around 0.
     """
     base = 2
     while base**features < labels:
@@ -82,7 +82,7 @@ def centres(labels: int, features: int) -> npt.NDArray[np.float64]:
 
 
 def placeholders(users: int, features: int) -> npt.NDArray[np.float64]:
-    """Return made-up features (users, features) from 0 to below 1 that depend on nothing but their place."""
+    """Return features (users, features) in [0, 1) that depend on row and column alone, for runs that need only some."""
     return (np.arange(users * features) * 7 % 11 / 11).reshape(users, features)
 
 
@@ -101,9 +101,9 @@ def draw_features(y: Array, labels: int, features: int, seed: int, first: int = 
     return x
 
 
-def _filled(column: Array, seed: int, key: int, of: Callable[[Words], Array], first: int = 0) -> Array:
-    """Fill a column from each user's word of a stream, of users from ``first`` on, a part at a time."""
+def _filled(column: Array, seed: int, key: int, value_of: Callable[[Words], Array], first: int = 0) -> Array:
+    """Return a column, filled in parts with ``value_of`` each user's word of a stream, for users from ``first`` on."""
     for low in range(0, len(column), _CHUNK):
         part = column[low : low + _CHUNK]
-        part[:] = of(words(seed, key, first + low, len(part)))
+        part[:] = value_of(words(seed, key, first + low, len(part)))
     return column

@@ -1,6 +1,6 @@
-"""What an operating system's error in writing is called, and what to do: every part of a run says it in the same words.
+"""Errors of the operating system in writing, as StorageError: in the same words for every part of a run.
 
-Only a disk or a quota that is used up is called full; another error has its own name and remedy.
+The message has the name of the error and what to do about it; only a disk or quota that is used up is called full.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _ANYWHERE = (errno.EMFILE, errno.ENFILE)
 
 
 def remedy(error: OSError) -> str:
-    """Return what to do about an error in writing; of an unusual one, where to look."""
+    """Return what to do about an error in writing, as an imperative."""
     return _REMEDIES.get(error.errno or 0, "check its disk and its permissions")
 
 
 @contextmanager
 def translated(what: str, folder: str | Path, elsewhere: str = "another folder with --out") -> Iterator[None]:
-    """Raise StorageError for an OSError inside; ``what``: is written to the folder, such as "outputs".
+    """Raise StorageError for an OSError in the ``with`` block.
 
-    ``elsewhere``: what can be chosen instead.
+    ``what``: what is being written to the folder, such as "outputs".  ``elsewhere``: what the user can choose instead.
     """
     try:
         yield

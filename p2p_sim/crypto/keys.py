@@ -72,7 +72,7 @@ def _publics(private: Octets) -> tuple[Octets]:
 
 @lru_cache(maxsize=4096)
 def private_key(raw: bytes) -> X25519PrivateKey:
-    """Return the parsed private key; parsing costs as much as an exchange, so the latest are kept."""
+    """Return the parsed private key.  The latest are kept, as parsing takes as long as a key agreement."""
     return X25519PrivateKey.from_private_bytes(raw)
 
 

@@ -107,9 +107,9 @@ def theorem7_1() -> Numbers:
 def _mechanism2(drawn: list[list[float]], lam: float) -> Floats:
     """Return the law of (features, label) that Mechanism 2 releases, for each true label and features (k, m, m, k)."""
     k, m = len(drawn), len(drawn[0])
-    said = (1 - lam) * np.eye(k) + lam / k
+    released = (1 - lam) * np.eye(k) + lam / k
     shown = (1 - lam) * np.eye(m) + lam * np.mean(drawn, axis=0)
-    return np.asarray(np.einsum("xa,yz->yxaz", shown, said))
+    return np.asarray(np.einsum("xa,yz->yxaz", shown, released))
 
 
 def theorem5_2() -> Numbers:

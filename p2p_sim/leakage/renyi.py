@@ -173,8 +173,8 @@ def variational(
     value = max(0.0, _variational(low, high, alpha))
     why = "lower estimate of a discriminator: the divergence may be larger by any amount"
     source = "Birrell et al. 2021, Theorem 3.1"
-    said = {"estimate": max(0.0, estimate), "confidence": 1 - miss}
-    return Renyi(value, alpha, True, why, source, "lower", said)
+    parameters = {"estimate": max(0.0, estimate), "confidence": 1 - miss}
+    return Renyi(value, alpha, True, why, source, "lower", parameters)
 
 
 def _sample(name: str, rows: npt.ArrayLike) -> Floats:

@@ -18,9 +18,15 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data.stored_examples import StoredExamples
-from p2p_sim.learning.training import evaluation, label_assignment, models_in_batches, noise_correction
+from p2p_sim.learning.training import (
+    cluster_effects,
+    evaluation,
+    label_assignment,
+    models_in_batches,
+    noise_correction,
+)
 from p2p_sim.learning.training.evaluation import Comparison
-from p2p_sim.learning.training.losses import Regression, law_of, says_nothing
+from p2p_sim.learning.training.losses import Regression, law_of, uninformative
 from p2p_sim.learning.training.metrics import Predicted, constant, measure
 from p2p_sim.learning.training.models_in_batches import BagsInBatches, Examples, FirstPass, Labelled
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
@@ -327,18 +333,18 @@ class _Job:
         if noise.reports is not None or noise.whose in ("neighbours", "walk"):
             return None, [LONG_NOISE]
         if noise.whose == "everybody":
-            return None, [noise_correction.ANYBODY]
+            return None, [noise_correction.OWNERS_UNKNOWN]
         law = law_of(noise)
-        if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law):
-            return None, [noise_correction.NOTHING_SAID]
+        if noise.lie * noise.labels >= noise.labels - 1 or uninformative(law):
+            return None, [noise_correction.UNINFORMATIVE]
         if not self.released_labels.count:
             return None, []
         if noise.whose == "sender":
             regression = models_in_batches.corrected(self._released, law, released, true.moments)
-            return regression, noise_correction.Fitted(regression).notes(noise)
+            return regression, cluster_effects.Fitted(regression).notes(noise)
         counts = self.released.counts.astype(np.float64)
         bags = BagsInBatches(self.examples, self.groups.starts, counts, true.moments)
-        fitted = noise_correction.fit_bags(bags, law)
+        fitted = cluster_effects.fit_bags(bags, law)
         return fitted.model, fitted.notes(noise)
 
     def _true(self) -> Iterator[tuple[Array, Array]]:

@@ -50,7 +50,7 @@ def train(
             people.x, y, examples.x_test, examples.y_test, pairs.users, pairs.y, model, pairs.x, queries
         )
         comparison = replace(comparison, note=pairs.note).with_notes(comparison.note)
-        comparison = noise_correction.beside(
+        comparison = noise_correction.add_corrected(
             comparison, run, people, examples.x_test, examples.y_test, queries
         )
     elif people.x is not None:

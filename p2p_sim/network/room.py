@@ -69,16 +69,16 @@ def _advice(kind: str, degree: int, sizes: Ints, room: int) -> str:
     users = int(sizes.sum())
     if len(sizes) == 1:
         fit = _most(lambda n: _bytes(kind, degree, np.array([n]), _SURE) <= room, users) // 2 * 2
-        said = [f"take at most {fit:,} users"] if fit > degree + 1 else []
+        advice = [f"take at most {fit:,} users"] if fit > degree + 1 else []
     else:
-        said = []
+        advice = []
     if degree:
         least = {"regular": 3, "small-world": 2, "ring": 2}.get(kind, 1)
         high = min(degree, int(sizes.max()) // 2)
         fit = _most(lambda d: _bytes(kind, d, sizes, _SURE) <= room, high)
         fit = fit // 2 * 2 if kind != "scale-free" else fit
-        said += [f"give {kind} a number of at most {fit:,}"] if fit >= least else []
-    return ", or ".join(said) or "take fewer users"
+        advice += [f"give {kind} a number of at most {fit:,}"] if fit >= least else []
+    return ", or ".join(advice) or "take fewer users"
 
 
 def _most(fits: Callable[[int], bool], high: int) -> int:

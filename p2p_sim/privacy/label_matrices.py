@@ -72,7 +72,7 @@ class Evidence:
         return rows if self.generated is None else np.concatenate([rows, self.generated])
 
     @cached_property
-    def says_nothing(self) -> bool:
+    def uninformative(self) -> bool:
         """Whether no report tells any two labels apart."""
         return bool(np.allclose(self.likelihood, self.likelihood[:, :1], rtol=1e-12, atol=0))
 
@@ -123,13 +123,13 @@ class LabelMatrices(ABC):
 
     def _checked(self, users: Any, y: Any) -> tuple[Array, Array, Array]:
         """Return users, labels and the number of each user's matrix; raises InputError for reports that do not fit."""
-        whose, said = np.asarray(users), np.asarray(y)
-        if whose.ndim != 1 or whose.shape != said.shape:
+        whose, reported = np.asarray(users), np.asarray(y)
+        if whose.ndim != 1 or whose.shape != reported.shape:
             raise InputError(
-                f"users have shape {whose.shape}, y has {said.shape}; give one user and one label for each report"
+                f"users have shape {whose.shape}, y has {reported.shape}; give one user and one label for each report"
             )
         known = np.iinfo(np.int64).max if self.group is None else len(self.group)
-        for name, values, end in (("users", whose, known), ("y", said, self.labels)):
+        for name, values, end in (("users", whose, known), ("y", reported, self.labels)):
             if values.dtype.kind not in "iub" or (
                 len(values) and not 0 <= values.min() <= values.max() < end
             ):
@@ -137,8 +137,8 @@ class LabelMatrices(ABC):
                 raise InputError(
                     f"{name}: has {values.dtype} values such as {bad[:2]}; give whole numbers from 0 to {end - 1}"
                 )
-        whose, said = whose.astype(np.int64), said.astype(np.int64)
-        return whose, said, np.zeros(len(whose), np.int64) if self.group is None else self.group[whose]
+        whose, reported = whose.astype(np.int64), reported.astype(np.int64)
+        return whose, reported, np.zeros(len(whose), np.int64) if self.group is None else self.group[whose]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.render import scene, text_labels
+from p2p_sim.render import text_labels
+from p2p_sim.render.message_table import MessageTable, tabulate
 from p2p_sim.trace.slices import Event, Slice
 
 Array = npt.NDArray[Any]
@@ -122,7 +123,7 @@ def graphml(part: Slice, title: str, notes: tuple[str, ...] = ()) -> Iterator[st
     It is that of networkx's writer for ``to_networkx``, with the edges of a sender together, but neither the graph nor
     the document is held: of a million messages they take gigabytes.
     """
-    table = scene.flat(part)
+    table = tabulate(part)
     nodes, edges = _insertion_order(table)
     order, numbers = (table.kind[edges], table.row[edges]), readable_numbers(part)
     about = {"title": text_labels.clean(title, 400)}
@@ -149,7 +150,7 @@ def graphml(part: Slice, title: str, notes: tuple[str, ...] = ()) -> Iterator[st
     yield "  </graph>\n</graphml>\n"
 
 
-def _insertion_order(table: scene.Flat) -> tuple[Array, Array]:
+def _insertion_order(table: MessageTable) -> tuple[Array, Array]:
     """Return parties and rows as a networkx graph iterates over them if messages are added in order.
 
     Parties come as they first occur.  Rows come by sender, then by recipient as that sender first wrote to them.
@@ -189,7 +190,7 @@ class _Writer:
                 element.text = str(value).lower()  # as XML has it: true, false
         return found
 
-    def node(self, table: scene.Flat, number: int) -> ElementTree.Element:
+    def node(self, table: MessageTable, number: int) -> ElementTree.Element:
         """Return a party as an element."""
         role, _ = table.party(number)
         element = ElementTree.Element("node", id=text_labels.clean(table.name(number)))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from p2p_sim.render import text_labels
-from p2p_sim.render.scene import READ, STRUCK, UNSEEN, Arrow, Lane, Scene
+from p2p_sim.render.lanes import Lane
+from p2p_sim.render.scene import READ, STRUCK, UNSEEN, Arrow, Scene
 
 MAX_LETTERS = 50_000
 """Mermaid refuses longer diagrams; only the page around a diagram can raise this limit, not the diagram itself."""

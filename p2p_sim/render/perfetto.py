@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.message import USER
 from p2p_sim.render import graphml, text_labels
-from p2p_sim.render.scene import Flat, flat
+from p2p_sim.render.message_table import MessageTable, tabulate
 from p2p_sim.trace.slices import Slice, party
 
 Array = npt.NDArray[Any]
@@ -33,7 +33,7 @@ def perfetto(part: Slice, title: str, notes: tuple[str, ...] = ()) -> Iterator[s
     No more than some columns of numbers is held beside the slice: as Python's values, a million messages would take
     gigabytes.
     """
-    table = flat(part)
+    table = tabulate(part)
     threads = _Threads.of(part, table)
     sides = [_Side.of(table, threads, column) for column in (table.sender, table.recipient)]
     half = max([_HALF, *(int(side.of_all.max()) for side in sides if len(table))])
@@ -69,7 +69,7 @@ class _Threads:
     declared: tuple[str, ...]
 
     @classmethod
-    def of(cls, part: Slice, table: Flat) -> _Threads:
+    def of(cls, part: Slice, table: MessageTable) -> _Threads:
         """Return those of a slice and its table."""
         declared = tuple(dict.fromkeys([USER, *(role for ends in part.roles.values() for role in ends)]))
         numbers = np.unique(np.concatenate([table.sender, table.recipient]))
@@ -78,7 +78,7 @@ class _Threads:
     def __len__(self) -> int:
         return len(self.users) + len(self.servers)
 
-    def place(self, table: Flat, column: Array) -> Array:
+    def place(self, table: MessageTable, column: Array) -> Array:
         """Return the place of each party of a column."""
         servers = [len(self.users) + self.servers.index(role) for role in table.servers]
         return np.where(
@@ -107,7 +107,7 @@ class _Side:
     of_all: Array
 
     @classmethod
-    def of(cls, table: Flat, threads: _Threads, column: Array) -> _Side:
+    def of(cls, table: MessageTable, threads: _Threads, column: Array) -> _Side:
         """Return one side of a table; ``column``: its senders or recipients."""
         place = threads.place(table, column)
         order = np.lexsort((place, table.round))  # stable: equal ones stay in the order of the messages
@@ -168,7 +168,9 @@ def _meta(name: str, pid: int, args: dict[str, Any], tid: int | None = None) -> 
     return {"ph": "M", "name": name, "pid": pid} | ({} if tid is None else {"tid": tid}) | {"args": args}
 
 
-def _rounds(table: Flat, threads: _Threads, sides: list[_Side], half: int) -> Iterator[dict[str, Any]]:
+def _rounds(
+    table: MessageTable, threads: _Threads, sides: list[_Side], half: int
+) -> Iterator[dict[str, Any]]:
     """Yield a slice for every round in which a party sends or receives."""
     rounds, code = np.unique(table.round, return_inverse=True)
     found = np.unique(np.concatenate([code.reshape(-1) * len(threads) + side.place for side in sides]))
@@ -180,7 +182,7 @@ def _rounds(table: Flat, threads: _Threads, sides: list[_Side], half: int) -> It
 
 
 def _messages(
-    part: Slice, table: Flat, threads: _Threads, sides: list[_Side], half: int
+    part: Slice, table: MessageTable, threads: _Threads, sides: list[_Side], half: int
 ) -> Iterator[dict[str, Any]]:
     """Yield, of each message, two slices, for sending and receiving it, and an arrow between them."""
     spans = [side.span(table.round, start, half) for side, start in zip(sides, (1, half + 2), strict=True)]

@@ -15,8 +15,10 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.graphml import graphml
 from p2p_sim.render.known_run import KnownRun
+from p2p_sim.render.lanes import MOST_ARROWS
+from p2p_sim.render.message_table import sight_of
 from p2p_sim.render.perfetto import perfetto
-from p2p_sim.render.scene import MOST_ARROWS, Scene, overview, scene, sight_of
+from p2p_sim.render.scene import Scene, overview, scene
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.neighbourhood import MAX_MESSAGES, around, cluster, clusters_of
@@ -70,7 +72,7 @@ def draw(
     sight = None if coalition is None else sight_of(part, coalition, channels)
     divided = clusters_of(run, np.zeros(0, np.int64)) is not None
     return scene(
-        part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if divided else None,
+        part, title, requested=users, clusters=(lambda ids: _clusters(run, ids)) if divided else None,
         viewpoint=None if coalition is None else str(coalition), sight=sight, most=limit,
         command=command,
     )  # fmt: skip

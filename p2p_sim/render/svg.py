@@ -9,7 +9,8 @@ from itertools import accumulate, groupby, pairwise
 from xml.sax.saxutils import escape
 
 from p2p_sim.render import text_labels
-from p2p_sim.render.scene import READ, SEALED, STRUCK, UNSEEN, Arrow, Lane, Scene
+from p2p_sim.render.lanes import Lane
+from p2p_sim.render.scene import READ, SEALED, STRUCK, UNSEEN, Arrow, Scene
 
 ROW = 30.0
 """Height of an arrow with its words."""
@@ -196,7 +197,7 @@ def _heads(page: Canvas, scene: Scene, places: list[float]) -> None:
         box = f'x="{number(x - wide / 2)}" y="{number(top)}" width="{number(wide)}" height="{number(height)}"'
         hint = f"<title>{escape(f'{scene.command} {lane.opens}')}</title>" if lane.opens else ""
         page.marks.append(
-            f'<g class="lane">{hint}<rect class="pd-box{" pd-asked" if lane.asked else ""}" {box}{round}/>'
+            f'<g class="lane">{hint}<rect class="pd-box{" pd-asked" if lane.requested else ""}" {box}{round}/>'
         )
         for i, words in enumerate(_named(lane)):
             page.y = top + height / 2 + 17 * i - 8.5 * len(_named(lane)) + 13.5

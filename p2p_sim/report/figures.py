@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from p2p_sim.report import document
+from p2p_sim.report import report_content
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.figure_text import epsilon, size
 from p2p_sim.report.plots import (
@@ -81,7 +81,9 @@ def _accuracy_rows(runs: Sequence[Document], groups: Sequence[str]) -> list[list
             if run["accuracy"].get(key) is not None:
                 ends = run["intervals"].get(key)
                 interval = (
-                    [None] * 3 if ends is None else [*(100 * end for end in ends), 100 * document.CONFIDENCE]
+                    [None] * 3
+                    if ends is None
+                    else [*(100 * end for end in ends), 100 * report_content.CONFIDENCE]
                 )
                 share = 100 * run["accuracy"][key]
                 rows.append([run["run"], ACCURACY[key], share, *interval, run["accuracy"]["test_rows"]])

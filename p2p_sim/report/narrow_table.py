@@ -1,4 +1,4 @@
-"""A text table where there is little room: cells are wrapped; if that is not enough, columns come below others."""
+"""A text table for a narrow terminal: cells are wrapped; if that is not enough, columns move below the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 _GAP = "  "
 _HANGING = "  "
-"""In front of what of a first cell stands on further lines, so that one sees where a row begins."""
+"""The indent of the further lines of a first cell, so that one sees where a row begins."""
 
 Lines = Sequence[Sequence[str]]
 
@@ -15,7 +15,7 @@ Lines = Sequence[Sequence[str]]
 def lines(every: Lines, right: Sequence[bool], room: int) -> list[str]:
     """Return a table as lines of at most ``room`` letters.
 
-    ``every``: its lines, the head first; ``right``: which columns are aligned right.
+    ``every``: its rows, the head first; ``right``: which columns are aligned right.
     """
     first, *others = (_longest_word(column) for column in zip(*every, strict=True))
     first = min(first + len(_HANGING), max(len(line[0]) for line in every))
@@ -35,7 +35,7 @@ def _longest_word(column: Sequence[str]) -> int:
 
 
 def _parts(least: Sequence[int], room: int) -> list[list[int]]:
-    """Return which columns stand beside each other: the first one again in front of each further part."""
+    """Return the columns of each part of the table; the first column begins every part."""
     parts, used = [[0]], least[0]
     for i in range(1, len(least)):
         wanted = len(_GAP) + least[i]
@@ -48,7 +48,7 @@ def _parts(least: Sequence[int], room: int) -> list[list[int]]:
 
 
 def _widths(columns: Lines, least: Sequence[int], room: int) -> list[int]:
-    """Return how wide columns get: room that is left goes, letter by letter, to the one whose cells are cut most."""
+    """Return the widths of columns: spare room goes, letter by letter, to the column that is narrowed most."""
     natural = [max(map(len, column)) for column in columns]
     widths = list(least)
     left = room - sum(widths) - len(_GAP) * (len(widths) - 1)

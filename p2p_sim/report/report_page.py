@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.report import attack_section, figure_text, figures, privacy_section, sections, terminal, tradeoff
-from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import number, percent, size
 from p2p_sim.report.page_layout import (
     Block,
@@ -22,6 +21,7 @@ from p2p_sim.report.page_layout import (
     html,
     markdown,
 )
+from p2p_sim.report.report_content import WITHHELD
 from p2p_sim.report.sections import Document
 
 

@@ -14,7 +14,6 @@ from p2p_sim.report import (
     run_summary,
     terminal,
 )
-from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, percent, seconds
 from p2p_sim.report.page_layout import (
     Block,
@@ -28,6 +27,7 @@ from p2p_sim.report.page_layout import (
     together,
     whose,
 )
+from p2p_sim.report.report_content import WITHHELD
 
 Document = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from p2p_sim.report import document
+from p2p_sim.report import cautions
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.figure_text import size
 from p2p_sim.report.figures import ACCURACY, mark, viewer_name
@@ -181,7 +181,7 @@ def _panel(
         table += [[*lead, what, *epsilons, *_spread(ys)] for what, ys in _by_mark(drawn).items()]
         marks.append((x, y, f"{_numbered(numbers)} (∞)" if infinite else _numbered(numbers)))
         if not infinite:
-            joined.setdefault((i, document.data(members[0])), []).append((x, y))
+            joined.setdefault((i, cautions.data_text(members[0])), []).append((x, y))
     for (i, _), points in joined.items():
         if len(points) > 1:
             axes.plot(

@@ -1,7 +1,7 @@
-"""Columns that come block by block, in Parquet files.
+"""Columns to which rows are appended block by block, in Parquet files.
 
-They do not show in which blocks their rows came.  One thing may: of more rows than a row group has, columns of equal
-lengths in all, but not in each block, can have a file each, where in other blocks they would share one.
+The files do not depend on where blocks begin and end, with one exception.  If there are more rows than a row group has,
+and columns of equal lengths in the end were not so in each block, they have a file each instead of sharing one.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Array = npt.NDArray[Any]
 Columns = Mapping[str, Array]
 
 _ROWS = 1 << 20
-"""Rows of a row group, as pyarrow has them: at most so many rows wait, and the block that has come last."""
+"""Rows of a row group, pyarrow's default: at most so many rows are held, and those of the latest block."""
 
 
 class GrowingColumns:
     """Columns in a folder: as ``name.parquet`` where they are of equal lengths, otherwise as ``name/COLUMN.parquet``.
 
-    Of more rows than a row group has, they share a file only if they were of equal lengths when the first was full, and
-    in each block after it.
-    ``site``: of several that write some rows each, those of lower sites first, as ``name/parts/00002.parquet`` or
-    ``name/parts/00002-COLUMN.parquet``.  Files have other names until ``close``.
+    If there are more rows than a row group has, columns share a file only if they were of equal lengths when the first
+    row group was full, and in each block after it.
+    ``site``: the number of one of several sites that write some rows each, in their order, to
+    ``name/parts/00002.parquet`` or ``name/parts/00002-COLUMN.parquet``.  Files have other names until ``close``.
     """
 
     def __init__(self, folder: Path, name: str, site: int | None = None):
@@ -37,25 +37,25 @@ class GrowingColumns:
         self._blocks: list[Columns] = []
         self._rows: dict[str, int] = {}
         self._files: dict[tuple[str, ...], _GrowingFile] = {}
-        """By the columns they hold; none until a row group is full, or all is there."""
+        """By the columns they hold; none until a row group is full, or all rows were added."""
 
     def add(self, columns: Columns) -> None:
-        """Add rows to each column; every time the same columns, of the same types."""
+        """Append rows to each column: always the same columns, of the same types."""
         if not self._files:
             self._blocks.append(columns)
             for name, column in columns.items():
                 self._rows[name] = self._rows.get(name, 0) + len(column)
             if max(self._rows.values()) >= _ROWS:
-                self._choose()
+                self._open_files()
             return
-        if (*columns,) in self._files and not _even(columns):
-            self._part()
+        if (*columns,) in self._files and not _equal_lengths(columns):
+            self._split()
         self._to_files(columns)
 
     def close(self) -> None:
         """Write what is left, and give the files their names."""
         if not self._files:
-            self._choose()
+            self._open_files()
         for file in self._files.values():
             file.close()
 
@@ -64,12 +64,12 @@ class GrowingColumns:
         for file in self._files.values():
             file.abandon()
 
-    def _choose(self) -> None:
-        """Open one file, or one a column, by what has come so far."""
+    def _open_files(self) -> None:
+        """Open one file if columns are of equal lengths so far, otherwise one a column."""
         names, blocks = list(self._rows), self._blocks
         self._blocks = []
         columns = blocks[0] if len(blocks) == 1 else parquet_columns.joined(blocks)
-        for group in [(*names,)] if _even(columns) else [(name,) for name in names]:
+        for group in [(*names,)] if _equal_lengths(columns) else [(name,) for name in names]:
             self._files[group] = _GrowingFile(self._path(group[0] if len(group) < len(names) else None))
         self._to_files(columns)
 
@@ -77,19 +77,19 @@ class GrowingColumns:
         for names, file in self._files.items():
             file.add({name: columns[name] for name in names})
 
-    def _part(self) -> None:
-        """Give each column a file of its own: they were of equal lengths so far, and are no longer."""
-        ((names, together),) = self._files.items()
+    def _split(self) -> None:
+        """Move the columns of the one file to a file each: they are no longer of equal lengths."""
+        ((names, shared),) = self._files.items()
         self._files = {(name,): _GrowingFile(self._path(name)) for name in names}
         try:
-            for columns in together.taken_back():
+            for columns in shared.taken_back():
                 self._to_files(columns)
         except BaseException:
-            together.abandon()
+            shared.abandon()
             raise
 
     def _path(self, column: str | None) -> Path:
-        """Return the file of a column, or of all."""
+        """Return the path of the file of a column; None: of all columns."""
         if self._site is not None:
             name = f"{self._site:05d}" if column is None else f"{self._site:05d}-{column}"
             return self._folder / self._name / parquet_columns.PARTS / f"{name}.parquet"
@@ -99,7 +99,7 @@ class GrowingColumns:
 
 
 class _GrowingFile:
-    """Columns of one length in a file; whether they rise, and so their encoding, is seen by the first row group."""
+    """Columns of equal lengths in a file, whose encodings are chosen by the first row group."""
 
     def __init__(self, path: Path):
         self._path, self._unfinished = path, unfinished(path)
@@ -114,13 +114,13 @@ class _GrowingFile:
             self._flush(self._rows - self._rows % _ROWS)
 
     def close(self) -> None:
-        if self._rows or self._writer is None:  # a file of no rows has a row group, too
+        if self._rows or self._writer is None:  # even a file of no rows is written, for its schema
             self._flush(self._rows)
         self._writer.close()
         self._unfinished.rename(self._path)
 
     def taken_back(self) -> Iterator[Columns]:
-        """Return what was added, a part after the other, and remove the file."""
+        """Yield all rows that were added, in parts, and remove the file."""
         from pyarrow import parquet
 
         if self._writer is not None:
@@ -133,14 +133,14 @@ class _GrowingFile:
 
     def abandon(self) -> None:
         if self._writer is not None:
-            with suppress(Exception):  # the error that came first is the one to be told
+            with suppress(Exception):  # the caller raises the error that came first
                 self._writer.close()
-            self._writer.is_open = False  # or it would try once more, when it is forgotten
+            self._writer.is_open = False  # or it would be closed again when it is garbage-collected
             with suppress(OSError):
                 self._unfinished.unlink()
 
     def _flush(self, rows: int) -> None:
-        """Write the first rows of what waits, row group by row group."""
+        """Write the first of the waiting rows, row group by row group."""
         columns = self._waiting[0] if len(self._waiting) == 1 else parquet_columns.joined(self._waiting)
         if self._writer is None:
             self._writer = self._opened(_rows_of(columns, 0, _ROWS))
@@ -162,7 +162,7 @@ class _GrowingFile:
 
 
 def write_apart(folder: Path, name: str, columns: Columns, site: int | None = None) -> None:
-    """Write columns that are all there; see ``GrowingColumns``."""
+    """Write whole columns in the same form; see ``GrowingColumns``."""
     growing = GrowingColumns(folder, name, site)
     growing.add(columns)
     growing.close()
@@ -176,5 +176,5 @@ def _length(columns: Columns) -> int:
     return len(next(iter(columns.values())))
 
 
-def _even(columns: Columns) -> bool:
+def _equal_lengths(columns: Columns) -> bool:
     return len({len(column) for column in columns.values()}) == 1

@@ -35,7 +35,7 @@ Draws = dict[str, dict[str, Array]]
 
 @dataclass
 class Recorder:
-    """Records the draws of some parties.  ``members``: by role, their ids, ascending; a server has id 0."""
+    """Records the draws of some parties.  ``members``: their ids by role, ascending; a server has id 0."""
 
     members: Mapping[str, Array]
     _parts: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Recorder:
         if isinstance(ids, range):
             low, high = np.searchsorted(mine, [ids.start, ids.stop])
             names, places = mine[low:high], mine[low:high] - ids.start
-        else:  # ascending, and mostly many
+        else:  # ascending
             places = np.searchsorted(ids, mine)
             here = places < len(ids)
             places = places[here][ids[places[here]] == mine[here]]
@@ -112,7 +112,7 @@ class UserHistory(Summary):
         return f"<UserHistory of user {self.user}: {sent:,} sent, {received:,} received>"
 
     def summary(self) -> tuple[str, Rows]:
-        """Return what printing the history and notebooks show: how many messages and draws, without their values."""
+        """Return a title and rows for terminals and notebooks: how many messages and draws, without their values."""
         rows = [
             (
                 name,
@@ -137,10 +137,10 @@ class UserHistory(Summary):
 
 @dataclass(frozen=True)
 class Rerun:
-    """What running ``world`` users again gave: messages, and the draws of the members.
+    """The messages of ``world`` users who were run again, and the draws of the members.
 
-    ``digest``: of the run; None unless all users ran again.  ``strayed``: whether users wrote to others than drawn
-    members and askers, so that anybody may have written to anybody.
+    ``digest``: of the run; None unless all users ran again.  ``strayed``: whether users wrote to users
+    whom they neither drew nor answered, so that anybody may have written to anybody.
     """
 
     world: int
@@ -181,9 +181,9 @@ def rerun_world(
 ) -> Rerun:
     """Run the closed world of some parties again.
 
-    ``members``: by role, whose draws are recorded: rows of users, ascending; 0 for a server.  If a server is among the
-    roles, even with an empty array, all users run again.  Otherwise only the messages of the members are kept;
-    ``whole``: all messages of their closed world.  ``digest``: compute it if all users run again.
+    ``members``: those whose draws are recorded, by role: rows of users, ascending; 0 for a server.  If a server is
+    among the roles, even with an empty array, all users run again.  Otherwise only the messages of the members are
+    kept; ``whole``: all messages of their closed world.  ``digest``: compute it if all users run again.
     """
     alone = set(members) == {USER}
     rows = closed_world(protocol, population, members[USER]) if alone else np.arange(population.users)
@@ -192,9 +192,7 @@ def rerun_world(
     try:
         finished, recorder = _again(rows, *arguments)
         incomplete = finished.totals.strayed and len(rows) < population.users
-    except (
-        Exception
-    ):  # a program may not bear to be run on a part; if it is wrong altogether, it fails again below
+    except Exception:  # a program may fail on a part of the users alone; another fault is raised again below
         if len(rows) == population.users:
             raise
         incomplete = True
@@ -218,7 +216,10 @@ def _again(
     crypto: str,
     digest: bool,
 ) -> tuple[Finished, Recorder]:
-    """Run the users of some rows; record the members' draws and the messages (``only``: those of these rows)."""
+    """Run the users of some rows; record the draws of the members, and messages.
+
+    ``only``: rows of users whose messages are recorded, None for all.
+    """
     everybody = len(rows) == population.users
     world = population if everybody else population.part(rows)
     ids = {USER: members.get(USER, rows[:0])}

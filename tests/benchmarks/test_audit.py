@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 def test_rows_say_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "SIZE", 50)
     monkeypatch.setattr(audit, "RESPONSES", 20_000)
-    told: list[tuple[str, int, int]] = []
-    result = audit.main(300, ("learner", "wire", "response"), 1, lambda *step: told.append(step))
+    steps: list[tuple[str, int, int]] = []
+    result = audit.main(300, ("learner", "wire", "response"), 1, lambda *step: steps.append(step))
     rows = result["rows"]
     assert [(row["case"], row.get("theta")) for row in rows] == [
         ("learner", 1.0), ("learner", 0.5), ("wire", 1.0), ("wire", 0.5), ("response", None),
@@ -29,7 +29,7 @@ def test_rows_say_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[0]["reached"] in (True, False)
     assert (rows[2]["target"], rows[2]["reached"]) == ({}, None)
     assert rows[4]["reached"] == (rows[4]["lower"] >= 0.99)
-    assert told[-1] == ("audit of wire", 4, 5)
+    assert steps[-2:] == [("audit of wire", 4, 5), ("audit of randomized response", 5, 5)]
     assert "python" in result["machine"]
 
 

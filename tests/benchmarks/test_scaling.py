@@ -38,7 +38,7 @@ def test_the_model_finds_what_is_true_and_predicts_it():
     assert model["predicted_seconds"]["scattered"] == pytest.approx(alone + users_there + crossed, abs=0.1)
 
 
-def test_nodes_are_told_over_one_node_with_as_many_shards():
+def test_nodes_are_compared_with_one_node_of_as_many_shards():
     rows = [made(n, s, c, nodes, "nodes") for n in SIZES for s, nodes in scaling.SPREAD for c in CLUSTERS]
     found = {
         (row["workers"], row["nodes"]): row["cpu_per_user_ratio"]
@@ -59,7 +59,7 @@ def test_a_model_without_a_term_for_nodes_is_found_out_by_the_most_nodes():
     assert min(scaling.held_out("nodes", unaware, lambda row: row["true_nodes"] == 4)[1]) < -0.2
 
 
-def test_scaling_is_told_over_one_worker():
+def test_workers_are_compared_with_one_worker():
     rows = [made(n, w, c) for n in SIZES for w in scaling.WORKERS for c in CLUSTERS]
     model = scaling.fitted("shards", rows)
     assert list(model["coefficients"].values()) == pytest.approx(list(TRUE.values())[:5], rel=0.01)
@@ -81,9 +81,9 @@ def test_a_model_that_lacks_what_costs_is_found_out_by_the_largest_size():
 
 @pytest.mark.slow
 def test_threads_are_measured():
-    told = scaling.main(100_000, ("threads",), 1, lambda *_: None)["rows"]
-    assert {row["users"] for row in told if row["case"] == "threads"} == {
+    rows = scaling.main(100_000, ("threads",), 1, lambda *_: None)["rows"]
+    assert {row["users"] for row in rows if row["case"] == "threads"} == {
         100_000 >> n for n in scaling.HALVINGS
     }
-    assert all(row["wall_seconds"] > 0 for row in told if row["case"] == "threads")
-    assert told[-1]["case"] == "threads, model"
+    assert all(row["wall_seconds"] > 0 for row in rows if row["case"] == "threads")
+    assert rows[-1]["case"] == "threads, model"

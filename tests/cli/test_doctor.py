@@ -104,8 +104,8 @@ def test_ray_is_started_here_whatever_cluster_is_set(monkeypatch):
     assert "RAY_ADDRESS" not in given
 
 
-def test_a_wrong_data_folder_is_a_problem(cli, monkeypatch):  # noqa: F811
-    monkeypatch.setenv("P2P_SIM_DATA", "/nowhere")
+def test_a_wrong_data_folder_is_a_problem(cli, monkeypatch, tmp_path):  # noqa: F811
+    monkeypatch.setenv("P2P_SIM_DATA", str(tmp_path / "nowhere"))
     done = cli("doctor")
     assert done.status == 1
     assert "data sets: set P2P_SIM_DATA to a folder that is there" in done.out

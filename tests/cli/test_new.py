@@ -1,4 +1,4 @@
-"""``p2p-sim new`` writes what works, and replaces nothing."""
+"""``p2p-sim new``: the protocol that it writes runs and passes its tests, and no file is replaced."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_what_is_written_works_on_the_command_line_and_passes_its_tests(cli, tmp
     assert linted.returncode == 0, linted.stdout
 
 
-def test_it_goes_where_it_is_asked_to_and_says_so_as_json(cli, tmp_path):  # noqa: F811
+def test_out_and_json(cli, tmp_path):  # noqa: F811
     (tmp_path / "deep").mkdir()
-    found = cli("new", "votes_of_mine", "--out", "deep", "--json").json
-    assert found["files"] == ["deep/votes_of_mine.py", "deep/test_votes_of_mine.py"]
-    assert found["class"] == "VotesOfMine"
-    assert all((tmp_path / name).is_file() for name in found["files"])
+    written = cli("new", "votes_of_mine", "--out", "deep", "--json").json
+    assert written["files"] == ["deep/votes_of_mine.py", "deep/test_votes_of_mine.py"]
+    assert written["class"] == "VotesOfMine"
+    assert all((tmp_path / name).is_file() for name in written["files"])
 
 
 @pytest.mark.parametrize(

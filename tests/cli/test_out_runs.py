@@ -13,7 +13,14 @@ from experiments import _common, _plots, costs
 from p2p_sim.core.errors import StorageError
 from protocols import PeerToPeer
 from tests.cli.conftest import below
-from tests.cli.places import folder_of_others, loop, names, node, nowhere, socket_file
+from tests.cli.special_files import (
+    dangling_symlink,
+    names_in,
+    nonempty_folder,
+    null_device,
+    symlink_loop,
+    unix_socket,
+)
 from tests.tiny import people
 
 pytestmark = pytest.mark.slow
@@ -28,12 +35,8 @@ def made(tmp_path_factory):
     return p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full").save(at)
 
 
-def _device(place: Path) -> None:
-    node(place, 3)
-
-
 def _to_folder(place: Path) -> None:
-    folder_of_others(place.with_name("target"))
+    nonempty_folder(place.with_name("target"))
     place.symlink_to("target")
 
 
@@ -42,13 +45,14 @@ def _file(place: Path) -> None:
 
 
 def _others(place: Path) -> None:
-    folder_of_others(place)
+    nonempty_folder(place)
     (place / "run.json").write_text('{"scripts": {"run": "make"}}')
 
 
 RUNS = {
-    "device": _device, "fifo": os.mkfifo, "socket": socket_file, "loop": loop, "nowhere": nowhere,
-    "link": _to_folder, "file": _file, "folder": folder_of_others, "another program's": _others,
+    "device": null_device, "fifo": os.mkfifo, "socket": unix_socket, "loop": symlink_loop,
+    "dangling": dangling_symlink, "link": _to_folder, "file": _file, "folder": nonempty_folder,
+    "another program's": _others,
 }  # fmt: skip
 
 
@@ -78,7 +82,7 @@ def test_a_run_does_not_replace_what_is_mounted(cli, tmp_path, monkeypatch):
     assert below(tmp_path) == before
 
 
-@pytest.mark.parametrize("make", [nowhere, loop, os.mkfifo, _file])
+@pytest.mark.parametrize("make", [dangling_symlink, symlink_loop, os.mkfifo, _file])
 def test_runs_that_cannot_be_a_folder_are_found_before_any_work(cli, make, tmp_path, monkeypatch):
     make(tmp_path / "runs")
     monkeypatch.setattr("p2p_sim.learning.experiment.simulate", None)
@@ -102,10 +106,10 @@ def test_a_run_that_cannot_be_put_in_place_leaves_the_old_one(error, tmp_path, m
         run.save(at, force=True)
     monkeypatch.undo()
     assert below(at) == before
-    assert names(tmp_path) == set()
+    assert names_in(tmp_path) == set()
 
 
-@pytest.mark.parametrize("make", [loop, nowhere, folder_of_others, socket_file])
+@pytest.mark.parametrize("make", [symlink_loop, dangling_symlink, nonempty_folder, unix_socket])
 def test_experiments_find_out_before_any_work(make, tmp_path, monkeypatch, capsys):
     make(tmp_path / "costs.csv")
     monkeypatch.setattr(costs, "measure", None)
@@ -118,13 +122,13 @@ def test_experiments_find_out_before_any_work(make, tmp_path, monkeypatch, capsy
 def test_tables_and_figures_of_experiments_follow_links_and_leave_devices(tmp_path):
     from matplotlib.figure import Figure
 
-    place = node(tmp_path / "table.csv", 3)
+    place = null_device(tmp_path / "table.csv")
     _common.write_csv(place, [{"a": 1}])
     assert stat.S_ISCHR(place.stat().st_mode)
     (tmp_path / "figure.png").symlink_to("elsewhere.png")
     _plots.save(Figure, tmp_path / "figure")
     assert (tmp_path / "figure.png").is_symlink()
-    assert names(tmp_path) == {"table.csv", "figure.png", "elsewhere.png", "figure.svg"}
+    assert names_in(tmp_path) == {"table.csv", "figure.png", "elsewhere.png", "figure.svg"}
 
 
 def test_an_audit_is_not_kept_where_a_link_leads(cli, made, tmp_path):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import p2p_sim
-from p2p_sim.report import document, report_page
+from p2p_sim.report import report_content, report_page
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.test_app import plain
@@ -31,7 +31,7 @@ def test_the_page_of_one_run_goes_into_it(cli, two):
     done = cli("report", "runs/a")
     place = two / "runs" / "a" / "report.html"
     assert (done.status, done.out) == (0, f"Report written to {place}\n")
-    assert place.read_text() == report_page.page(document.documents(["runs/a"]), "html")
+    assert place.read_text() == report_page.page(report_content.documents(["runs/a"]), "html")
     assert below(two).keys() == before | {"runs/a/report.html"}
     assert p2p_sim.load(two / "runs" / "a").seed == SEED
     assert cli("report", "runs/a").status == 0
@@ -41,7 +41,7 @@ def test_the_page_of_one_run_goes_into_it(cli, two):
 def test_the_page_of_several_goes_beside_the_first(cli, two):
     assert str(two / "runs" / "report.html") in cli("report", "runs/b", "runs/a").out
     text = (two / "runs" / "report.html").read_text()
-    assert text == report_page.page(document.documents(["runs/b", "runs/a"]), "html")
+    assert text == report_page.page(report_content.documents(["runs/b", "runs/a"]), "html")
 
 
 def test_other_formats_and_places(cli, two):

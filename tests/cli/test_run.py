@@ -129,7 +129,7 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
     got = run.output("learner")
     expected = evaluation.compare(x, y, data.x[test], data.y[test], got["sender"], got["y"])
     assert told["digest"] == run.digest
-    knowing = noise_correction.beside(expected, run, run.population, data.x[test], data.y[test])
+    knowing = noise_correction.add_corrected(expected, run, run.population, data.x[test], data.y[test])
     assert knowing.accuracy_corrected is not None
     assert told["accuracy"] == vars(knowing)
     assert told["messages"] == [

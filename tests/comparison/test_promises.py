@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from p2p_sim.comparison import promises
-from p2p_sim.comparison.promises import AskedView
+from p2p_sim.comparison.promises import NamedView
 from p2p_sim.core.errors import InputError
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
 
-def test_text_and_mappings_say_the_same() -> None:
+def test_text_and_mappings_are_read_alike() -> None:
     text = promises.read("view=learner,epsilon=1,delta=1e-6", ["user<=2", "coalition(3) ≤ 4"])
     same = promises.read({"view": "learner", "epsilon": 1, "delta": 1e-6}, {"user": 2, "coalition(3)": 4})
     assert text == same
@@ -31,21 +31,21 @@ def test_text_and_mappings_say_the_same() -> None:
     ],
 )
 def test_views_by_either_spelling(text: str, kind: Any, name: str, users: str) -> None:
-    row = AskedView.read(text).row(kind)
+    row = NamedView.read(text).row(kind)
     assert row is not None
     assert (row.name, row.users) == (name, users)
 
 
 def test_a_party_that_a_protocol_lacks_sees_nothing_of_it() -> None:
-    shuffler = AskedView.read("server:shuffler")
+    shuffler = NamedView.read("server:shuffler")
     assert shuffler.row(RandomizedResponse) is None
     shuffler.check([RandomizedResponse, EncryptedShuffle])
     with pytest.raises(InputError, match=r"no protocol here has a party 'shufler'; did you mean"):
-        AskedView.read("server:shufler").check([RandomizedResponse, EncryptedShuffle])
+        NamedView.read("server:shufler").check([RandomizedResponse, EncryptedShuffle])
 
 
 @pytest.mark.parametrize(
-    ("target", "constraints", "said"),
+    ("target", "constraints", "message"),
     [
         ("view=learner", [], "epsilon is missing"),
         ("learner", [], "give pairs"),
@@ -63,7 +63,7 @@ def test_a_party_that_a_protocol_lacks_sees_nothing_of_it() -> None:
         ("epsilon=1", ["user (asleep)<=2"], "in brackets stands how users behave"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_name(target: str, constraints: list[str], said: str) -> None:
+def test_bad_promises_are_refused(target: str, constraints: list[str], message: str) -> None:
     with pytest.raises(InputError) as refused:
         promises.read(target, constraints)
-    assert said in str(refused.value)
+    assert message in str(refused.value)

@@ -29,14 +29,14 @@ class Scores(Protocol):
 
     dim: int = 3
 
-    tell = Message("user", "user", "tells a feature", x=TENTHS)
-    back = Message("user", "user", "hands it back", x=TENTHS)
+    feature = Message("user", "user", "sends a feature", x=TENTHS)
+    back = Message("user", "user", "returns it", x=TENTHS)
     report = Message("user", "learner", "reports", sealed_for="learner", total=GRID, row=Vector(GRID, "dim"))
 
     def user(self, me: Party) -> Rounds:
-        told = yield self.tell(to=me.draw.member("peer", me.cluster), x=np.clip(me.x[:, 0], -1, 1))
-        got = yield self.back.reply(told, x=told.x)
-        yield self.report(total=got.x.sum() + told.x.sum(), row=me.x)
+        received = yield self.feature(to=me.draw.member("peer", me.cluster), x=np.clip(me.x[:, 0], -1, 1))
+        returned = yield self.back.reply(received, x=received.x)
+        yield self.report(total=returned.x.sum() + received.x.sum(), row=me.x)
 
     def learner(self, me: Party) -> Rounds:
         reports = yield self.report.receive()
@@ -72,7 +72,7 @@ def test_the_narrowest_integer_that_holds_the_range_travels(how: Any, dtype: str
         ((1e-300, -1e300, 1), r"low = -1e\+300 is more than 2\^50 times"),
     ],
 )  # fmt: skip
-def test_what_is_no_range_is_refused(how: Any, text: str) -> None:
+def test_bad_ranges_are_refused(how: Any, text: str) -> None:
     with pytest.raises(InputError, match=text):
         FixedPoint(*how)
 
@@ -157,7 +157,7 @@ def test_integers_bool_and_narrow_floats_are_numbers_too() -> None:
 
 
 @pytest.mark.parametrize("given_type", [float, np.float32, FixedPoint, Vector(np.float64, 2)])
-def test_undeclared_floats_are_told_how(given_type: Any) -> None:
+def test_the_error_for_undeclared_floats_shows_how_to_declare_them(given_type: Any) -> None:
     with pytest.raises(
         ProtocolError, match=r"floats as fixed point, FixedPoint\(resolution=2\*\*-16, low=-8"
     ):
@@ -185,8 +185,8 @@ def test_sums_are_those_of_the_integers_whatever_the_order() -> None:
     exact = float(Fraction(int(multiples.sum())) * Fraction(2) ** -40)
     assert [column.sum().tolist() for column in columns] == [[exact], [exact]]
     assert columns[0].first(0.0).tolist() == columns[0].data[:1].tolist()
-    some = columns[0].where(columns[0] > 0)
-    assert some.sum().item() == float(Fraction(int(multiples[multiples > 0].sum())) * Fraction(2) ** -40)
+    positive = columns[0].where(columns[0] > 0)
+    assert positive.sum().item() == float(Fraction(int(multiples[multiples > 0].sum())) * Fraction(2) ** -40)
 
 
 def test_a_sum_that_may_overflow_is_refused_whatever_the_values() -> None:
@@ -198,7 +198,7 @@ def test_a_sum_that_may_overflow_is_refused_whatever_the_values() -> None:
         many.sum()
 
 
-def test_what_an_inbox_gives_cannot_be_changed_and_is_no_place() -> None:
+def test_columns_of_an_inbox_are_read_only_and_floats_are_no_places() -> None:
     column = PerMessage(np.array([1, 2], np.int32), Layout(None, 2), None, None, GRID)
     with pytest.raises(ValueError, match="read-only"):
         column.data[0] = 1
@@ -211,7 +211,7 @@ def relayed(second: Any) -> Any:
     @dataclass(frozen=True)
     class Relayed(Protocol):
         first = Message("user", "relay", "sends", sealed_for="learner", score=GRID)
-        second_ = Message("relay", "learner", "hands on", sealed_for="learner", score=second)
+        second_ = Message("relay", "learner", "forwards", sealed_for="learner", score=second)
 
         def user(self, me: Party) -> Rounds:
             yield self.first(score=me.y * 0.5)
@@ -229,7 +229,7 @@ def relayed(second: Any) -> Any:
 
 
 @pytest.mark.parametrize("crypto", ["modelled", "real"])
-def test_sealed_numbers_are_handed_on_as_they_came(crypto: str) -> None:
+def test_sealed_numbers_are_forwarded_unchanged(crypto: str) -> None:
     run = p2p_sim.run(relayed(GRID), people(), seed=1, crypto=crypto)
     assert sorted(run.output("learner")["score"].tolist()) == sorted(0.5 * people().y)
 

@@ -1,4 +1,4 @@
-"""Who can read what is sealed in layers, or for another user; how many bytes it is; what may be declared."""
+"""Sealed messages, in layers or for another user: who can read them, their bytes, and refused declarations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SENT = {"sender": np.array([0, 1, 2, 1]), "recipient": np.array([1, 2, 0, 1])}
 
 
 def reads(view: str, message: Message, channels: str = "plain") -> list[int]:
-    """The places of the messages whose fields a coalition can read."""
+    """Which of the messages a coalition can read, by index."""
     columns = SENT | ({"recipient": np.zeros(4, np.int64)} if message.recipient != "user" else {})
     return np.flatnonzero(Coalition.parse(view, ROLES).sees(message, columns, channels)[1]).tolist()
 
@@ -68,26 +68,26 @@ def test_layers_without_a_core_are_refused() -> None:
 
 
 @dataclass(frozen=True)
-class Stranger(Protocol):
+class UnknownRole(Protocol):
     """A layer for a role that does not exist."""
 
-    say = Message("user", "relay", "says", sealed_for="learner", layers=("guard",), y=bool)
-    told = Message("relay", "learner", "tells", y=bool)
+    onion = Message("user", "relay", "sends", sealed_for="learner", layers=("guard",), y=bool)
+    report = Message("relay", "learner", "reports", y=bool)
 
     def user(self, me: Party) -> Rounds:
-        yield self.say(y=me.y)
+        yield self.onion(y=me.y)
 
     def relay(self, me: Party) -> Rounds:
-        yield self.say.receive()
-        yield self.told(y=True)
+        yield self.onion.receive()
+        yield self.report(y=True)
 
     def learner(self, me: Party) -> Rounds:
-        yield self.told.receive()
+        yield self.report.receive()
 
 
 def test_a_layer_for_nobody_is_refused() -> None:
-    with pytest.raises(ProtocolError, match="'say' is sealed for 'guard'; roles"):
-        p2p_sim.run(Stranger(), Population.from_arrays(y=[True]), seed=0)
+    with pytest.raises(ProtocolError, match="'onion' is sealed for 'guard'; roles"):
+        p2p_sim.run(UnknownRole(), Population.from_arrays(y=[True]), seed=0)
 
 
 LETTER = Message("user", "relay", "for a user she names", sealed_for="user", layers=("relay",), y=np.int64)

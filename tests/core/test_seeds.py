@@ -22,7 +22,7 @@ from p2p_sim.core.random_words import SEED_LIMIT, stream, words
 from p2p_sim.learning import experiment
 from p2p_sim.render.web.messages import Place
 from p2p_sim.render.web.page import export
-from p2p_sim.report import document
+from p2p_sim.report import report_content
 from p2p_sim.report.view_summary import VIEW_FUNCTIONS
 from p2p_sim.rundir import integrity, manifest
 from p2p_sim.rundir.run_directory import LazyRun
@@ -141,7 +141,7 @@ def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> 
     for leave_out in (
         lambda: loaded.save(tmp_path / "copy", population=False),
         lambda: export(LazyRun(tmp_path / "old"), "old", VIEW_FUNCTIONS, Place(cluster=0)),
-        lambda: document.documents([str(tmp_path / "old")], seed=False),
+        lambda: report_content.documents([str(tmp_path / "old")], seed=False),
     ):
         with pytest.raises(InputError, match="not known to be a fresh one"):
             leave_out()

@@ -1,12 +1,18 @@
-"""What protocols cost, as an experiment: a quick run; the numbers themselves are held by test_experiments.py."""
+"""What protocols cost, as an experiment: a quick run, and the numbers of the expected table."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from experiments import costs
 from experiments._common import main, read_csv
+from p2p_sim.crypto.rates import Rates
+
+EXPECTED = read_csv(Path(costs.__file__).parent / "expected" / "costs.csv")
 
 
 def test_a_quick_run(tmp_path: Path) -> None:
@@ -31,3 +37,29 @@ def test_a_permutation_as_cheap_as_resampling_would_not_be_what_the_paper_says()
 
     assert verdict(1, 10) == verdict(20, 30) == "not reproduced"
     assert [verdict(20, 10), verdict(20, 20)] == ["reproduced", "reproduced in shape"]
+
+
+@pytest.mark.slow
+def test_costs_are_those_of_the_table() -> None:
+    """Messages, bytes and operations; seconds depend on the machine."""
+    rates = Rates(*[1e-6] * 8)
+    found = [row for setting in costs.settings() for row in costs.rows(setting, costs.USERS, rates)]
+
+    def fixed(row: dict[str, Any]) -> dict[str, str]:
+        return {name: str(value) for name, value in row.items() if name not in costs.SECONDS}
+
+    assert list(found[0]) == list(EXPECTED[0])
+    assert [fixed(row) for row in found] == [fixed(row) for row in EXPECTED]
+
+
+def test_costs_of_a_permutation_grow_as_the_docs_say() -> None:
+    """s - 1 sealed contributions a user, of 72 bytes; label and report, of 17, but not the label to herself."""
+    users = [row for row in EXPECTED if row["protocol"] == "peer permutation" and row["role"] == "user"]
+    assert len(users) == 5
+    for row in users:
+        others = costs.USERS * (int(row["cluster_size"]) - 1)
+        assert row["operations"] == f"open={others} seal={others}"
+        labels = int(row["received"]) - others
+        assert int(row["bytes_down"]) == 72 * others + 17 * labels
+        assert int(row["bytes_up"]) == 72 * others + 17 * (labels + costs.USERS)
+        assert int(row["sent"]) == int(row["received"]) + costs.USERS

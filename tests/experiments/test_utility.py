@@ -1,14 +1,17 @@
-"""What flipping costs, as an experiment: a quick run, and what decides its verdict."""
+"""What flipping costs, as an experiment: a quick run, the expected table, and what decides its verdict."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from experiments import utility
-from experiments._common import main, read_csv
+from experiments._common import main, read_csv, write_csv
+
+EXPECTED = Path(utility.__file__).parent / "expected" / "utility.csv"
 
 
 def test_a_quick_run(tmp_path: Path) -> None:
@@ -19,6 +22,26 @@ def test_a_quick_run(tmp_path: Path) -> None:
     (claim,) = json.loads((tmp_path / "utility.json").read_text())["claims"]
     assert claim["verdict"] == "reproduced in shape"
     assert f"{float(rows[-1]['accuracy_released']):.3f} at 0.5" in claim["found"]
+
+
+@pytest.mark.slow
+def test_the_table_has_the_columns_of_the_expected_one(tmp_path: Path) -> None:
+    found = utility.rows("digits", alphas=(0.0, 0.5), seeds=2)
+    truth, noise = found
+    assert math.isinf(truth["learner_epsilon"])
+    assert noise["learner_epsilon"] == 0
+    assert noise["accuracy_released"] < 0.6 < truth["accuracy_released"] < truth["accuracy_true"]
+    write_csv(tmp_path / "table.csv", found)
+    assert list(read_csv(tmp_path / "table.csv")[0]) == list(read_csv(EXPECTED)[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_the_expected_table_goes_from_truth_to_noise() -> None:
+    rows = read_csv(EXPECTED)
+    epsilons = [float(row["learner_epsilon"]) for row in rows]
+    assert [float(row["alpha"]) for row in rows] == list(utility.ALPHAS)
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert float(rows[0]["accuracy_released"]) > float(rows[-1]["accuracy_released"])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning import data_split, experiment, synthetic_users, training_in_memory
 from p2p_sim.learning.data import stored_examples
 from p2p_sim.learning.data.synthetic_examples import SyntheticExamples
-from p2p_sim.learning.training import models_in_batches, noise_correction, scratch_labels
+from p2p_sim.learning.training import cluster_effects, models_in_batches, scratch_labels
 from p2p_sim.learning.training.losses import Bags, channel, match
 from p2p_sim.learning.training.models_in_batches import BagsInBatches, FirstPass, Moments
 from p2p_sim.learning.training.scratch_examples import ScratchExamples
@@ -252,12 +252,12 @@ def test_corrected_models_are_those_in_memory(batch: int, monkeypatch: Any) -> N
     everybody.add(given.x)
     starts = np.searchsorted(cluster, np.arange(31))
     bags = BagsInBatches(given, starts, counts, everybody)
-    here, there = Bags(cluster, counts), noise_correction._InMemory(given.x, Bags(cluster, counts))
+    here, there = Bags(cluster, counts), cluster_effects.InMemoryBags(given.x, Bags(cluster, counts))
     weights = rng.uniform(0.2, 1, 30)
     for mine, theirs in (
         (bags.match(law), match(given.x, here, law)),
         (bags.match(law, weights), match(given.x, here, law, weights)),
-        (noise_correction.fit_bags(bags, law).model, noise_correction.fit_bags(there, law).model),
+        (cluster_effects.fit_bags(bags, law).model, cluster_effects.fit_bags(there, law).model),
     ):
         assert np.allclose(mine.weights, theirs.weights, rtol=0, atol=TIGHT)
         assert np.allclose(bags.means(mine), there.means(theirs), rtol=0, atol=TIGHT)
@@ -491,7 +491,7 @@ def peak_of_training(users: int, folder: Path) -> int:
     models_in_batches.corrected(released, channel(2, 0.1), first_pass, first_pass.moments)
     counts = np.stack([np.bincount(cluster[y == each], minlength=30) for each in (0, 1)], axis=1)
     starts = np.searchsorted(cluster, np.arange(31))
-    noise_correction.fit_bags(
+    cluster_effects.fit_bags(
         BagsInBatches(scratch, starts, counts * 1.0, first_pass.moments), channel(2, 0.1)
     )
     peak = tracemalloc.get_traced_memory()[1]

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from p2p_sim.render import scene as scene_module
-from p2p_sim.render.scene import MOST_ARROWS, MOST_LANES, READ, SEALED, STRUCK, UNSEEN, scene
+from p2p_sim.render.lanes import MOST_ARROWS, MOST_LANES, Lane
+from p2p_sim.render.scene import READ, SEALED, STRUCK, UNSEEN, scene
 from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.render.material import PROTOCOLS, cluster_of, many, sight_of, sliced
@@ -136,11 +136,11 @@ def test_those_asked_for_keep_their_lanes():
         user = int(end[5:]) if end.startswith("user:") else -1
         return f"user {user}" if user in asked else f"cluster {user // 10 + 5}, others" if user >= 0 else end
 
-    drawn = scene(part, "t", asked=asked, clusters=lambda ids: ids // 10 + 5)
+    drawn = scene(part, "t", requested=asked, clusters=lambda ids: ids // 10 + 5)
     assert as_drawn(drawn) == by_lanes(part, others)
-    assert [lane.name for lane in drawn.lanes if lane.asked] == ["user 17", "user 18"]
-    everybody = scene(part, "t", asked=range(300), clusters=lambda ids: ids // 10 + 5)
-    assert not any(lane.asked for lane in everybody.lanes)
+    assert [lane.name for lane in drawn.lanes if lane.requested] == ["user 17", "user 18"]
+    everybody = scene(part, "t", requested=range(300), clusters=lambda ids: ids // 10 + 5)
+    assert not any(lane.requested for lane in everybody.lanes)
     assert len(everybody.lanes) == 31
 
 
@@ -179,7 +179,7 @@ def test_a_viewpoint_of_many_is_counted():
 def test_nothing_and_somebody_who_did_nothing():
     empty = Slice.of({}, {})
     assert (scene(empty, "t").lanes, scene(empty, "t").arrows) == ((), ())
-    assert scene(empty, "t", asked=[3]).lanes == (scene_module.Lane("user 3", False, 1, True),)
+    assert scene(empty, "t", requested=[3]).lanes == (Lane("user 3", False, 1, True),)
     _, part = sliced(EncryptedShuffle(1.0))
     assert "shuffler3" not in {lane.name for lane in scene(part, "t").lanes}
 

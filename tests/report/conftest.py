@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from p2p_sim import cli as program
-from p2p_sim.report import document, report_page
+from p2p_sim.report import report_content, report_page
 from tests.render.web.conftest import chromium
 from tests.run_json_files import document_in
 
@@ -91,7 +91,7 @@ def page(form: str, *paths: Path, **how: bool) -> str:
     """The page of some runs; it takes seconds to draw, so each is made once for all tests of the same files."""
     key = form, paths, tuple(how.items()), tuple(map(content, paths))
     if key not in PAGES:
-        PAGES[key] = report_page.page(document.documents([str(path) for path in paths], **how), form)
+        PAGES[key] = report_page.page(report_content.documents([str(path) for path in paths], **how), form)
     return PAGES[key]
 
 

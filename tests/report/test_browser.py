@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from p2p_sim.report import document, report_page
+from p2p_sim.report import cautions, report_content, report_page
 from tests.report.conftest import RUNS, page
 
 SCREENS = {
@@ -73,7 +73,7 @@ def long_names(runs, tmp_path_factory):
     """A page of two runs whose names, views and words are longer than a screen is wide."""
     told = []
     for name in ("peers", "walk"):
-        run = copy.deepcopy(document.documents([str(runs / name)])["runs"][0])
+        run = copy.deepcopy(report_content.documents([str(runs / name)])["runs"][0])
         views = run["privacy"]["views"]
         views += [
             copy.deepcopy(views[0]) | {"name": f"view{i}", "view": f"view{i}:{'x' * 70}"} for i in range(12)
@@ -83,7 +83,7 @@ def long_names(runs, tmp_path_factory):
         run["privacy"] |= {"hidden": "z" * 200}
         told.append(run)
     place = tmp_path_factory.mktemp("long") / "page.html"
-    place.write_text(report_page.page({"runs": told, "cautions": document.cautions(told)}, "html"))
+    place.write_text(report_page.page({"runs": told, "cautions": cautions.cautions(told)}, "html"))
     return place
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from p2p_sim import cli as program
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import document, figure_files, figures, report_page
+from p2p_sim.report import figure_files, figures, report_content, report_page
 from tests.report.conftest import manifest
 
 
@@ -64,7 +64,7 @@ def test_the_numbers_are_those_of_the_run(runs, written):
 def test_several_runs_and_the_same_bytes_again(runs, tmp_path):
     paths = [str(runs / name) for name in ("peers", "open")]
     for name in ("one", "two"):
-        made = report_page.laid_out(document.documents(paths))
+        made = report_page.laid_out(report_content.documents(paths))
         figure_files.write(tmp_path / name, made.drawings())
     first = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert first == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
@@ -77,7 +77,7 @@ def test_several_runs_and_the_same_bytes_again(runs, tmp_path):
 
 @pytest.mark.slow
 def test_an_audit_is_a_row_with_its_delta_and_confidence(audited, tmp_path):
-    made = report_page.laid_out(document.documents([str(audited)]))
+    made = report_page.laid_out(report_content.documents([str(audited)]))
     figure_files.write(tmp_path / "figures", made.drawings())
     measured = [row for row in rows(tmp_path / "figures" / "privacy.csv") if row["what"] == "measured"]
     assert {row["view"] for row in measured} <= {"learner", "wire"}

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from p2p_sim import cli
-from p2p_sim.report import audit_table, document, figure_text, plots
+from p2p_sim.report import audit_table, figure_text, plots, report_content
 from p2p_sim.report import figures as figures_module
 from tests.report.conftest import SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
@@ -88,13 +88,15 @@ def test_a_promise_beyond_the_figures_is_drawn_where_it_is(runs, tmp_path):
 
 @pytest.mark.parametrize(("right", "rows"), [(0, 12), (12, 12), (256, 359), (1, 2)])
 def test_intervals_are_clopper_and_pearsons(right, rows):
-    told = document.intervals({"accuracy_private": right / rows, "accuracy_true": None, "test_rows": rows})
-    known = stats.binomtest(right, rows).proportion_ci(document.CONFIDENCE, "exact")
+    told = report_content.intervals(
+        {"accuracy_private": right / rows, "accuracy_true": None, "test_rows": rows}
+    )
+    known = stats.binomtest(right, rows).proportion_ci(report_content.CONFIDENCE, "exact")
     assert told == {"accuracy_private": pytest.approx([known.low, known.high], rel=1e-9)}
 
 
 def test_no_model_has_no_interval():
-    assert document.intervals(None) == {}
+    assert report_content.intervals(None) == {}
 
 
 @pytest.mark.slow
@@ -102,7 +104,7 @@ def test_measured_exact_and_promised_stand_side_by_side(audited):
     root = read(page("html", audited))
     head, *rows = tables(root, "privacy")[0]
     assert head[1:] == ["ε", "basis", "source", "promised by theorems", "measured"]
-    (told,) = document.documents([str(audited)])["runs"]
+    (told,) = report_content.documents([str(audited)])["runs"]
     known = {row["view"]: row for row in told["attacks"]}
     assert {row[0] for row in rows if row[5]} == set(known)
     for row in rows:

@@ -7,14 +7,14 @@ import copy
 import pytest
 from matplotlib.text import Text
 
-from p2p_sim.report import document, plots, report_page
+from p2p_sim.report import plots, report_content, report_page
 
 LONG = "some.module.of.mine:AClassOfAProtocolWithAVeryLongName"
 
 
 @pytest.fixture(scope="module")
 def one(runs):
-    return document.documents([str(runs / "peers")])["runs"][0]
+    return report_content.documents([str(runs / "peers")])["runs"][0]
 
 
 def changed(run, name, *, epsilon=None, seed=None, alpha=None, protocol=None):

@@ -11,7 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import document, report_page, terminal
+from p2p_sim.report import report_content, report_page, terminal
 from protocols import PeerToPeer
 from tests.render.material import EVIL
 from tests.report.conftest import SEED, manifest, page, read, tables, words
@@ -91,12 +91,13 @@ def test_a_withheld_seed_is_nowhere(runs):
         assert str(SEED) not in text
         assert "--seed" in text
         assert "tells the seed" not in text
-    told = document.documents([str(runs / "peers"), str(runs / "shuffle")], seed=False)["runs"]
+    told = report_content.documents([str(runs / "peers"), str(runs / "shuffle")], seed=False)["runs"]
     assert [run["seed"] for run in told] == ["withheld"] * 2
     assert [run["command"].partition(" --seed ")[::2] for run in told] == [
         (command.partition(" --seed ")[0], "...")
         for command in (
-            run["command"] for run in document.documents([str(runs / "peers"), str(runs / "shuffle")])["runs"]
+            run["command"]
+            for run in report_content.documents([str(runs / "peers"), str(runs / "shuffle")])["runs"]
         )
     ]
 
@@ -112,7 +113,7 @@ def test_the_page_stands_alone(runs):
     assert "default-src 'none'" in text
     assert root.get("lang") == "en"
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on")]
-    again = document.documents([str(runs / "peers"), str(runs / "shuffle")])
+    again = report_content.documents([str(runs / "peers"), str(runs / "shuffle")])
     assert report_page.page(again, "html") == text
 
 
@@ -167,7 +168,7 @@ def test_a_run_from_python_and_one_without_its_population(tmp_path):
     run = p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, faults=["loss=0.1"])
     run.save(tmp_path / "own")
     run.save(tmp_path / "bare", population=False)
-    own, bare = document.documents([str(tmp_path / "own"), str(tmp_path / "bare")])["runs"]
+    own, bare = report_content.documents([str(tmp_path / "own"), str(tmp_path / "bare")])["runs"]
     assert own["command"].endswith(
         "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0, over='cluster', labels=2), "
         "population, seed=9223372036854775811, faults=['loss=0.1'])"
@@ -181,22 +182,22 @@ def test_a_run_from_python_and_one_without_its_population(tmp_path):
 
 
 def test_json_is_the_documents(runs):
-    told = document.documents([str(runs / "peers")])
+    told = report_content.documents([str(runs / "peers")])
     assert page("json", runs / "peers") == terminal.as_json(told)
-    assert (told["format"], told["cautions"]) == (document.FORMAT, [])
+    assert (told["format"], told["cautions"]) == (report_content.FORMAT, [])
     assert set(told["runs"][0]) >= {"run", "privacy", "costs", "messages", "versions", "command", "attacks"}
 
 
 def test_runs_are_told_apart(runs, tmp_path):
     shutil.copytree(runs / "peers", tmp_path / "peers")
-    told = document.documents([str(runs / "peers"), str(tmp_path / "peers")])["runs"]
+    told = report_content.documents([str(runs / "peers"), str(tmp_path / "peers")])["runs"]
     assert [run["run"] for run in told] == [str(runs / "peers"), str(tmp_path / "peers")]
     with pytest.raises(InputError, match="named twice"):
-        document.documents([str(runs / "peers"), str(runs / "walk" / ".." / "peers")])
+        report_content.documents([str(runs / "peers"), str(runs / "walk" / ".." / "peers")])
 
 
 def test_what_many_rounds_leave_out_is_said(runs):
-    told = document.documents([str(runs / "walk")])["runs"][0]["messages"]
+    told = report_content.documents([str(runs / "walk")])["runs"][0]["messages"]
     assert len(told) > 60
     text = words(read(page("html", runs / "walk")))
     assert "Bytes on the wire by message kind." in text

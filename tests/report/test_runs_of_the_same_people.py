@@ -9,7 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population, privacy
-from p2p_sim.report import document, report_page
+from p2p_sim.report import report_content, report_page
 from p2p_sim.report.several_runs import together
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -85,7 +85,7 @@ def test_the_page_says_it(tmp_path, form):
     for name, seed in (("a", 7), ("b", 7)):
         run = p2p_sim.run(RandomizedResponse(1.0 + (name == "b")), PEOPLE, seed=seed)
         paths.append(str(run.save(tmp_path / name)))
-    page = report_page.page(document.documents(paths), form)
+    page = report_page.page(report_content.documents(paths), form)
     assert "All runs together" in page
     assert "of one seed" in page
 
@@ -100,6 +100,6 @@ def test_a_run_without_its_people_leaves_it_open(tmp_path):
         )
         for i in range(2)
     ]
-    found = document.documents(paths)["together"]
+    found = report_content.documents(paths)["together"]
     assert (found["coins"], found["views"]) == ("unknown", [])
     assert "not known whether" in found["note"]

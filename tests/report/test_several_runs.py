@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from p2p_sim.report import document, figure_text, figures, plots, report_page, tradeoff
+from p2p_sim.report import cautions, figure_text, figures, plots, report_content, report_page, tradeoff
 from p2p_sim.report.curves import COLOURS
 from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
 
 
 def documents(runs, *names):
-    return document.documents([str(runs / name) for name in names])
+    return report_content.documents([str(runs / name) for name in names])
 
 
 def many(runs, number):
@@ -34,7 +34,7 @@ def many(runs, number):
 
 
 def told_page(runs):
-    return report_page.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
+    return report_page.page({"runs": runs, "cautions": cautions.cautions(runs)}, "html")
 
 
 def page_undrawn(runs):
@@ -245,9 +245,9 @@ DIFFERENCES = {
 @pytest.mark.parametrize(("change", "said"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_what_hinders_a_comparison_is_named(runs, change, said):
     told = many(runs, 3)
-    assert document.cautions(told) == []
+    assert cautions.cautions(told) == []
     change(told[1])
-    (sentence,) = document.cautions(told)
+    (sentence,) = cautions.cautions(told)
     assert sentence.startswith(said)
     assert "run 0, run 2" in sentence
     assert "run 1" in sentence
@@ -258,7 +258,7 @@ def test_all_that_hinders_a_comparison_is_on_the_page(runs):
     told = many(runs, 3)
     for change, _ in DIFFERENCES.values():
         change(told[1])
-    sentences, text = document.cautions(told), text_of(read(page_undrawn(told)))
+    sentences, text = cautions.cautions(told), text_of(read(page_undrawn(told)))
     assert len(sentences) == len(DIFFERENCES)
     for (_, said), sentence in zip(DIFFERENCES.values(), sentences, strict=True):
         assert sentence.startswith(said)

@@ -53,7 +53,7 @@ def test_it_changes_with_what_decides_bits_and_with_nothing_else(folder, monkeyp
 
 DECIDES = (
     "core/held_out_rows.py", "parquet_users.py", "rundir/parquet_columns.py", "rundir/population_file.py",
-    "rundir/public_columns.py", "backends/layout.py", "backends/kept_outputs.py", "learning/data/stored_table.py",
+    "rundir/public_columns.py", "backends/layout.py", "backends/streamed_outputs.py", "learning/data/stored_table.py",
     "privacy/accountant.py", "result_summary.py", "run.py", "costing.py", "cli/run.py", "cli/population_option.py",
 )  # fmt: skip
 BESIDE = ("cli/ls.py", "plan/run_plan.py", "render/text_labels.py", "report/run_screen.py", "sweep/folder.py")

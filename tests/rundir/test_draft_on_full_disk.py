@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.backends.kept_outputs import OutputsOfSite
+from p2p_sim.backends.streamed_outputs import SiteOutputs
 from p2p_sim.core.errors import InputError, ProtocolError, StorageError
 from p2p_sim.core.population import Population
 from p2p_sim.rundir import claim, population_file, under_way
@@ -39,14 +39,14 @@ def output(draft: Draft) -> None:
     """The output of a role that one site has."""
     target = OutputsFolder.begin(draft)
     no_room(Path(target.path, ".learner.parquet.tmp"))
-    OutputsOfSite({"learner": [COLUMNS]}).write(target, {"learner": None}, {"learner": {}}, None)
+    SiteOutputs({"learner": [COLUMNS]}).write(target, {"learner": None}, {"learner": {}}, None)
 
 
 def part_of_output(draft: Draft) -> None:
     """The part of a role's output that one of several shards writes."""
     target = OutputsFolder.begin(draft)
     no_room(Path(target.path, "user", "parts", ".00001.parquet.tmp"))
-    OutputsOfSite({"user": [COLUMNS]}).write(target, {"user": 1}, {"user": {}}, None)
+    SiteOutputs({"user": [COLUMNS]}).write(target, {"user": 1}, {"user": {}}, None)
 
 
 def column_of_output(draft: Draft) -> None:
@@ -54,7 +54,7 @@ def column_of_output(draft: Draft) -> None:
     target = OutputsFolder.begin(draft)
     no_room(Path(target.path, "user", "parts", ".00001-heard.parquet.tmp"))
     block = COLUMNS | {"heard": np.arange(3)}
-    OutputsOfSite({"user": [block]}).write(target, {"user": 1}, {"user": {}}, None)
+    SiteOutputs({"user": [block]}).write(target, {"user": 1}, {"user": {}}, None)
 
 
 def messages(draft: Draft) -> None:

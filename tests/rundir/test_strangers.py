@@ -27,7 +27,7 @@ from pyarrow import parquet
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import document
+from p2p_sim.report import report_content
 from p2p_sim.report.kept_file import AUDITS
 from p2p_sim.rundir import integrity, run_directory
 from p2p_sim.trace import query
@@ -73,7 +73,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "messages": lambda path: query.messages(path, user=3),
     "stats": stats,
     "open": lambda path: [list(run_directory.open_trace(path).batches(kind)) for kind in ("ask", "label", "report")],
-    "document": lambda path: document.documents([str(path)]),
+    "document": lambda path: report_content.documents([str(path)]),
     "diff": lambda path: compare(path, path),
 }  # fmt: skip
 

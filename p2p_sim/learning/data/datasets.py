@@ -261,10 +261,10 @@ def read(name_or_path: str, reading: Reading = PLAIN) -> tuple[Table, str]:
     named = NAMED.get(name_or_path)
     if named is None:
         return files.read(_path(name_or_path), reading), name_or_path
-    said = [name for name in reading.given() if name != "drop"]
-    if said:
+    options = [name for name in reading.given() if name != "drop"]
+    if options:
         raise InputError(
-            f"{option(said[0])} goes with a file of your own: {named.name} is known, leave it out"
+            f"{option(options[0])} goes with a file of your own: {named.name} is known, leave it out"
         )
     table, source = _open(named)
     return table.without(reading.drop, named.name), source

@@ -68,10 +68,10 @@ def read(path: Path, reading: Reading = PLAIN) -> Table:
     )
 
 
-def _refuse(said: list[str], whose: str, path: Path) -> None:
+def _refuse(options: list[str], whose: str, path: Path) -> None:
     """Raise InputError for what was said of a file of another kind."""
-    if said:
-        raise InputError(f"{option(said[0])} goes with {whose}, which {path} is not: leave it out")
+    if options:
+        raise InputError(f"{option(options[0])} goes with {whose}, which {path} is not: leave it out")
 
 
 def default_label(table: Table, where: str) -> str:

@@ -51,11 +51,13 @@ def kind_of(
 
     InputError: what was said contradicts itself or the column, or numbers are many and nobody says their range.
     """
-    said = [word for word, given in (("positive", positive), ("classes", classes), ("range", range)) if given]
+    options = [
+        word for word, given in (("positive", positive), ("classes", classes), ("range", range)) if given
+    ]
     if range is not None:
-        if len(said) > 1:
+        if len(options) > 1:
             raise InputError(
-                f"range says that label {name!r} is numbers, and {said[0]} that it is classes: give one of them"
+                f"range says that label {name!r} is numbers, and {options[0]} that it is classes: give one of them"
             )
         if isinstance(column, Category):
             raise InputError(

@@ -1,4 +1,4 @@
-"""The data folder that P2P_SIM_DATA names: what it has, and its files, checked against SHA-256 sums."""
+"""The data folder, which the variable P2P_SIM_DATA names: its files, checked against pinned SHA-256 sums."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PINNED = {f"{start}{name}": found for start, names in _SUMS.items() for name, fo
 
 
 def folder() -> Path | None:
-    """Return the folder that P2P_SIM_DATA names, None if it is not set; InputError: no such folder."""
+    """Return the folder that P2P_SIM_DATA names, None if it is not set; raises InputError if it is no folder."""
     named = os.environ.get(VARIABLE, "")
     if not named:
         return None
@@ -62,7 +62,7 @@ def folder() -> Path | None:
         path.exists()
     except (RuntimeError, OSError, ValueError) as error:
         raise InputError(
-            f"{str(named)[:80]!r} is no usable path ({error}); give the path of a file"
+            f"{VARIABLE} is {named[:80]!r}, which is no usable path ({error}); set it to the data folder, or unset it"
         ) from error
     if not path.is_dir():
         raise InputError(
@@ -78,7 +78,7 @@ def missing(files: Iterable[str]) -> list[str]:
 
 
 def read(name: str) -> bytes:
-    """Read one pinned file of the folder, unpacked if .gz; InputError: unreadable, not as pinned."""
+    """Return a pinned file of the folder, unpacked if .gz; raises InputError if unreadable, or not as pinned."""
     base = folder()
     if base is None:
         raise InputError(f"{VARIABLE} is not set; set it to the data folder that holds {name}")
@@ -93,7 +93,7 @@ def read(name: str) -> bytes:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a whole file; InputError says why it cannot be read."""
+    """Return the bytes of a file; raises InputError with the reason if it cannot be read."""
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is no regular file; give the path of a file")
     try:
@@ -105,7 +105,7 @@ def read_file(path: Path) -> bytes:
 
 
 def head_of(path: Path, count: int = 4096) -> bytes:
-    """Return the first bytes of a file; none of one that cannot be read, which its reader will say."""
+    """Return the first bytes of a file; none if it cannot be read, an error that is left to its reader."""
     try:
         with path.open("rb") as file:
             return file.read(count)
@@ -114,7 +114,7 @@ def head_of(path: Path, count: int = 4096) -> bytes:
 
 
 def unpack(data: bytes, what: str) -> bytes:
-    """Undo gzip where ``data`` starts like a gzip file; InputError if it is damaged."""
+    """Return data unpacked, if it begins as a gzip file does; raises InputError if it is damaged."""
     if data[:2] != b"\x1f\x8b":
         return data
     try:

@@ -156,20 +156,21 @@ def gaussian_mixture(
 
 def by_label(x: Any, y: Any, labels: int | None) -> list[Floats]:
     """Return the rows of each label, (n_y, d) of float64; raises InputError for what are no examples of labels."""
-    rows, said = np.asarray(x), np.asarray(y)
+    rows, codes = np.asarray(x), np.asarray(y)
     if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "buif":
         raise InputError(f"x: has {rows.dtype} of shape {rows.shape}; give numbers of shape (n, d)")
     if not np.isfinite(rows).all():
         raise InputError("x: has entries that are not finite; fill or drop them first")
-    if said.shape != rows.shape[:1] or said.dtype.kind not in "bui" or int(said.min()) < 0:
+    if codes.shape != rows.shape[:1] or codes.dtype.kind not in "bui" or int(codes.min()) < 0:
         raise InputError(
-            f"y: has {said.dtype} of shape {said.shape}; give a label from 0 up for each of the {len(rows):,} rows of x"
+            f"y: has {codes.dtype} of shape {codes.shape}; give a label from 0 up for each of the {len(rows):,} rows "
+            "of x"
         )
-    count = max(2, int(said.max()) + 1) if labels is None else labels
+    count = max(2, int(codes.max()) + 1) if labels is None else labels
     check_whole("labels", count, 2, 256)
-    if int(said.max()) >= count:
-        raise InputError(f"y: has label {int(said.max())}, labels = {count}: labels are 0 to {count - 1}")
-    found = [rows[said == label].astype(np.float64) for label in range(count)]
+    if int(codes.max()) >= count:
+        raise InputError(f"y: has label {int(codes.max())}, labels = {count}: labels are 0 to {count - 1}")
+    found = [rows[codes == label].astype(np.float64) for label in range(count)]
     for label, own in enumerate(found):
         if not len(own):
             raise InputError(f"label {label} has no public example: a generator needs some of every label")

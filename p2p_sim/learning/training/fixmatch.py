@@ -23,23 +23,29 @@ _MOMENTUM = 0.9
 
 
 class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A network trained by FixMatch, with the conventions of scikit-learn's semi-supervised classifiers.
+    """A small convolutional network, trained by FixMatch on images of which few have a label.
 
-    Labels are whole numbers, -1 for rows without one; so it can be a student or teacher of ``PATEClassifier`` with
-    ``semi_supervised``.  ``shape``: (height, width) of images, each at least 4, whose pixels are the features row by
-    row.  ``hidden``: the filters of the second of two convolutional layers, at least 2.  ``threshold``: in [0, 1]; a
-    row counts where a class is as likely as that for its weakly changed copy.  ``weight``: at least 0, of these rows'
-    loss.  ``steps``: of stochastic gradient descent, at least 1; each has ``batch`` rows with labels, and ``ratio``
-    times as many of any kind.  ``learning_rate``: above 0, falling with a cosine.  ``random_state``: of all chance,
-    below 2^31; equal ones give equal models, trained on one thread.  ``device``: of PyTorch, for training; "auto" is a
-    GPU if there is one, on which equal arguments need not give equal bits.  What is trained predicts on the processor.
+    It keeps to the conventions of scikit-learn's semi-supervised classifiers: labels are whole numbers, -1 for rows
+    without one.  So it can be a student or teacher of ``PATEClassifier`` with ``semi_supervised``.
 
-    A weakly changed copy is moved by up to a tenth; a strongly changed one by a fifth, and it is turned, sheared, given
-    another contrast, and loses a square.  Raises InputError for arguments out of range, and MissingPackageError without
-    PyTorch.
+    ``shape``: (height, width) of the images, each at least 4; their pixels are the features, row by row.
+    ``hidden``: the filters of the second of two convolutional layers, at least 2; the first has half as many.
+    ``threshold``: tau of the paper, in [0, 1]; a pseudo-label counts if its class is at least as likely as that.
+    ``weight``: lambda_u, of the loss of pseudo-labels, at least 0.
+    ``steps``: of stochastic gradient descent, at least 1.
+    ``batch``: labelled rows a step, at least 1.
+    ``ratio``: mu, at least 1; a step has as many times ``batch`` rows for pseudo-labels, drawn from all rows.
+    ``learning_rate``: at the first step, above 0; it decays as a cosine.
+    ``random_state``: the seed, 0 to 2^31 - 1; equal ones give equal models, as the processor trains on one thread.
+    ``device``: where PyTorch trains; "auto" is a GPU if there is one, on which equal seeds need not give equal bits.
+    Predictions are made on the processor.
 
-    *Source:* Sohn et al. 2020, Algorithm 1, without the moving average of weights, and with fewer kinds of change.
-    *Assumes:* nothing of privacy: it is trained on what is given away.
+    Weak augmentation moves an image by up to a tenth of its size.  Strong augmentation moves it by up to a fifth,
+    rotates and shears it, changes its contrast, and cuts out a rectangle of a third of its height and width.  Raises
+    InputError for arguments out of range, and MissingPackageError without PyTorch.
+
+    *Source:* Sohn et al. 2020, Algorithm 1; without the moving average of weights, and with fewer augmentations.
+    *Assumes:* nothing of privacy: the model depends on every label that it is given.
     """
 
     def __init__(
@@ -80,16 +86,18 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Classifier can't train when only one class is present: {self.classes_.tolist()}; name two or more"
             )
         self._check_shape()
-        # what is trained keeps it, whatever is set later
+        # a later set_params must not change what the trained network takes
         self.shape_ = (int(self.shape[0]), int(self.shape[1]))
-        self.mean_, self.deviation_ = float(x.mean()), float(x.std()) or 1.0  # of all pixels
+        self.mean_, self.deviation_ = float(x.mean()), float(x.std()) or 1.0  # one of each for all pixels
         with pytorch("FixMatch is trained by PyTorch") as torch, torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self.random_state))
             device = device_of(torch, self.device)
-            self.network_ = self._network(torch).to(device)  # drawn on the processor, as all chance is
+            self.network_ = self._network(torch).to(
+                device
+            )  # drawn on the processor, so that a GPU draws the same
             rows = self._tensor(torch, x).to(device)
             labels = torch.from_numpy(np.searchsorted(self.classes_, y[known])).to(device)
-            self._descend(torch, rows[torch.from_numpy(known).to(device)], labels, rows)
+            self._train(torch, rows[torch.from_numpy(known).to(device)], labels, rows)
             self.network_ = self.network_.cpu()
         return self
 
@@ -105,28 +113,31 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the likeliest class of each row, (m,)."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-    def _descend(self, torch: Any, own: Any, labels: Any, rows: Any) -> None:
-        """Lower the loss: of labels on weakly changed rows, of sure guesses on strongly changed ones."""
+    def _train(self, torch: Any, labelled: Any, labels: Any, rows: Any) -> None:
+        """Minimize the loss of labels, on weak augmentations, and of confident pseudo-labels, on strong ones."""
         entropy = torch.nn.functional.cross_entropy
-        descent = torch.optim.SGD(
+        optimizer = torch.optim.SGD(
             self.network_.parameters(), lr=self.learning_rate, momentum=_MOMENTUM, nesterov=True
         )
-        falling = torch.optim.lr_scheduler.LambdaLR(
-            descent, lambda step: math.cos(7 * math.pi * step / (16 * self.steps))
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: math.cos(7 * math.pi * step / (16 * self.steps))
         )
         for _ in range(self.steps):
-            few = torch.randint(len(own), (self.batch,)).to(own.device)
-            many = rows[torch.randint(len(rows), (self.batch * self.ratio,)).to(rows.device)]
-            loss = entropy(self.network_(self._changed(torch, own[few], strong=False)), labels[few])
+            batch = torch.randint(len(labelled), (self.batch,)).to(labelled.device)
+            other = rows[torch.randint(len(rows), (self.batch * self.ratio,)).to(rows.device)]
+            loss = entropy(
+                self.network_(self._augmented(torch, labelled[batch], strong=False)), labels[batch]
+            )
             with torch.no_grad():
-                weak = torch.softmax(self.network_(self._changed(torch, many, strong=False)), dim=1)
-            chance, guess = weak.max(dim=1)
-            strong = entropy(self.network_(self._changed(torch, many, strong=True)), guess, reduction="none")
-            loss = loss + self.weight * (strong * (chance >= self.threshold)).mean()
-            descent.zero_grad()
+                weak = torch.softmax(self.network_(self._augmented(torch, other, strong=False)), dim=1)
+            confidence, pseudo_label = weak.max(dim=1)
+            strong = self.network_(self._augmented(torch, other, strong=True))
+            losses = entropy(strong, pseudo_label, reduction="none")
+            loss = loss + self.weight * (losses * (confidence >= self.threshold)).mean()
+            optimizer.zero_grad()
             loss.backward()
-            descent.step()
-            falling.step()
+            optimizer.step()
+            schedule.step()
 
     def _network(self, torch: Any) -> Any:
         nn, classes, width = torch.nn, len(self.classes_), self.hidden
@@ -136,26 +147,26 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             nn.Linear(16 * width, classes),
         )  # fmt: skip
 
-    def _changed(self, torch: Any, rows: Any, *, strong: bool) -> Any:
-        """Return changed copies of the rows."""
+    def _augmented(self, torch: Any, rows: Any, *, strong: bool) -> Any:
+        """Return the rows moved; and, if strong, also rotated, sheared, in another contrast, and partly covered."""
         n, (height, width) = len(rows), self.shape_
         shift = (torch.rand(n, 2) - 0.5) * (0.8 if strong else 0.4)  # an image is 2 wide
-        angle, shear = ((torch.rand(n) - 0.5) * (most if strong else 0.0) for most in (1.0, 0.6))
+        angle, shear = ((torch.rand(n) - 0.5) * (span if strong else 0.0) for span in (1.0, 0.6))
         first = torch.stack([torch.cos(angle), shear - torch.sin(angle), shift[:, 0]], dim=1)
         second = torch.stack([torch.sin(angle), torch.cos(angle), shift[:, 1]], dim=1)
-        warp = torch.nn.functional
-        turned = torch.stack([first, second], dim=1).to(rows.device)
-        places = warp.affine_grid(turned, rows.shape, align_corners=False)
-        copies = warp.grid_sample(rows, places, align_corners=False, padding_mode="border")
+        functional = torch.nn.functional
+        affine = torch.stack([first, second], dim=1).to(rows.device)
+        grid = functional.affine_grid(affine, rows.shape, align_corners=False)
+        copies = functional.grid_sample(rows, grid, align_corners=False, padding_mode="border")
         if not strong:
             return copies
         copies = copies * (0.5 + torch.rand(n, 1, 1, 1).to(rows.device))
         top, left = (torch.randint(size, (n, 1)) - size // 6 for size in (height, width))
         down, across = torch.arange(height) - top, torch.arange(width) - left
-        hidden = ((down >= 0) & (down < height // 3))[:, :, None] & ((across >= 0) & (across < width // 3))[
-            :, None, :
-        ]
-        return copies.masked_fill(hidden[:, None].to(rows.device), 0.0)
+        covered_rows = (down >= 0) & (down < height // 3)
+        covered_columns = (across >= 0) & (across < width // 3)
+        covered = covered_rows[:, :, None] & covered_columns[:, None, :]
+        return copies.masked_fill(covered[:, None].to(rows.device), 0.0)
 
     def _tensor(self, torch: Any, x: Array) -> Any:
         rows = torch.from_numpy(((x - self.mean_) / self.deviation_).astype(np.float32))

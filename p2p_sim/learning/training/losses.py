@@ -1,4 +1,8 @@
-"""Losses for randomized labels and for label proportions of bags, and logistic regression with these losses."""
+"""Losses for randomized labels and for label proportions of bags, and the logistic regression fitted with them.
+
+The losses come first, as functions of scores; then ``Regression``, its penalty and start; then the fits ``match`` and
+``match_reports``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ LEAST = 1e-9  # probabilities of what was released are kept this far from 0
 
 
 class Released(Protocol):
-    """Released labels in groups; for each group it is known whose labels they may be.
+    """Released labels in groups, such as bags; for each group it is known whose labels they may be.
 
     ``counts`` (b, k): labels of each group by value, at least 0; may be fractions.
     """
@@ -59,8 +63,8 @@ class Bags:
 
     def inside(self) -> tuple[Array, Bags]:
         """Return a mask of the users who are in a bag, and the bags over these users only."""
-        some = self.bag >= 0
-        return some, replace(self, bag=self.bag[some])
+        inside = self.bag >= 0
+        return inside, replace(self, bag=self.bag[inside])
 
     @property
     def _members(self) -> Array:
@@ -73,7 +77,7 @@ def law_of(noise: LabelNoise) -> Array:
 
 
 def _uniform(law: Array) -> bool:
-    """Return whether a law is that of a truth or a lie, which is uniform among the other labels."""
+    """Return whether a law is the true label, or with one probability a uniform one of the others."""
     expected = np.full_like(law, law[0, 1])
     np.fill_diagonal(expected, law[0, 0])
     return np.array_equal(law, expected)
@@ -98,7 +102,7 @@ def _closed(law: Array, shares: Array) -> Array:
 def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array]:
     """Return the forward-corrected cross-entropy and its gradient (n, k) with respect to ``scores`` (n, k).
 
-    The softmax predictions, averaged over the users whose label it may be, are multiplied by ``law`` (k, k) and
+    The softmax predictions are averaged over the users whose label it may be, multiplied by ``law`` (k, k), and
     compared with the released labels: -sum counts log(law mean).  For bags of one user this is the likelihood of
     randomized response: for binary labels P(released 1 | x) = (1 - 2 lie) sigma(score) + lie.  Without lies it is
     proportion matching.  The expected loss is minimal at the true probabilities.  It is convex if there are no lies and
@@ -128,7 +132,7 @@ def from_likelihoods(scores: Array, likelihood: Array) -> tuple[float, Array]:
 
 
 def _scaled(likelihood: Array) -> Array:
-    """Return likelihoods (m, k), of which the largest of each report is 1."""
+    """Return likelihoods (m, k), each report's divided by its largest."""
     return np.asarray(likelihood / likelihood.max(axis=1, keepdims=True))
 
 
@@ -184,9 +188,9 @@ def weighted(scores: Array, weights: Array) -> tuple[float, Array]:
 class WeightSummary:
     """How far weights of a loss are from those of true labels.
 
-    ``least``, ``most``: the smallest and the largest weight; ``inflation``: the mean over examples of the sum of
-    squared weights, 1 for true labels: so many times more examples are needed for a mean loss of the same variance, if
-    the losses of an example's labels were independent and alike.
+    ``least``, ``most``: the smallest and the largest weight.  ``inflation``: the mean over examples of the sum of
+    squared weights, 1 for true labels.  If the losses of an example's labels were independent and alike, a mean loss of
+    the same variance would take so many times more examples.
     """
 
     least: float
@@ -206,14 +210,14 @@ def summary(weights: Array) -> WeightSummary:
 def easy_llp(bags: Bags, prior: Array) -> Array:
     """Return unbiased loss weights (n, k) of users known by bag: m alpha - (m - 1) prior, for a bag of m users.
 
-    alpha: the shares of the labels that came, ``bags.counts`` by their sum, which is below m where some did not come.
-    ``prior`` (k,): the shares of labels among all users; users of no bag, and of one of which nothing came, get zeros.
-    The sum of squares grows with m.
+    alpha: the shares of the labels received, ``bags.counts`` by their sum, which is below m where some were lost.
+    ``prior`` (k,): the shares of labels among all users.  Users of no bag, and of a bag without labels, get zeros.  The
+    sum of squared weights grows with m.
 
     Raises InputError for a prior that is no distribution over the labels.
     *Source:* Busa-Fekete et al. 2023, "Easy learning from label proportions" (EasyLLP).
     *Assumes:* the users of a bag are drawn independently, whose labels have the prior: bags tell nothing of features;
-    whether a label came depends on none.
+    whether a label is received depends on none.
     """
     prior = np.asarray(prior, float)
     labels = bags.counts.shape[1]
@@ -221,19 +225,19 @@ def easy_llp(bags: Bags, prior: Array) -> Array:
         raise InputError(
             f"prior = {prior.tolist()}: give {labels} probabilities that sum to 1, the shares of the labels among all"
         )
-    inside, known = bags.bag >= 0, np.zeros((len(bags.bag), labels))
+    inside, by_user = bags.bag >= 0, np.zeros((len(bags.bag), labels))
     members = np.bincount(bags.bag[inside], minlength=len(bags.counts))[:, None]
-    came = np.asarray(bags.counts, float).sum(axis=1, keepdims=True)
-    weights = members / np.maximum(came, 1) * bags.counts - (members - 1) * prior
-    known[inside] = np.where(came > 0, weights, 0.0)[bags.bag[inside]]
-    return known
+    received = np.asarray(bags.counts, float).sum(axis=1, keepdims=True)
+    weights = members / np.maximum(received, 1) * bags.counts - (members - 1) * prior
+    by_user[inside] = np.where(received > 0, weights, 0.0)[bags.bag[inside]]
+    return by_user
 
 
 Loss = Callable[[Array], tuple[float, Array]]
 """From scores (n, k) to the loss and its gradient (n, k)."""
 
 FINE = 64 * np.finfo(float).eps
-"""L-BFGS stops where the loss falls by no larger share: it then ends by the gradient, as scikit-learn's does."""
+"""L-BFGS stops where the loss falls by a smaller share: so small that the gradient ends it, as in scikit-learn."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +270,7 @@ The less a release says, the smaller the gradient everywhere: at a small epsilon
 """
 
 LEAST_TOLERANCE = 1e-6
-"""The part of the tolerance that is kept where the gradient is rounding alone: labels that features say nothing of."""
+"""Least share of the tolerance, for labels that do not depend on features: their gradient is rounding alone."""
 
 CONSTANT = 1e-4
 """A model whose probabilities vary by less from row to row is called constant."""
@@ -344,8 +348,8 @@ class Regression:
         for features in parts:
             if not len(features):
                 continue
-            said = softmax(self.scores(features, self.weights))
-            low, high = np.minimum(low, said.min(axis=0)), np.maximum(high, said.max(axis=0))
+            rows = softmax(self.scores(features, self.weights))
+            low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
             if (high - low >= CONSTANT).any():
                 return False
         return True
@@ -493,7 +497,7 @@ def match(
             f"give a probability below {labels - 1}/{labels}"
         )
     law = channel(labels, float(noise)) if np.ndim(noise) == 0 else np.asarray(noise, float)
-    if says_nothing(law):
+    if uninformative(law):
         raise InputError(
             "the law of released labels is the same for all true labels: nothing can be learnt; give more epsilon"
         )
@@ -507,7 +511,7 @@ def match(
     return Regression(labels, chosen).fit(x, lambda scores: forward(scores, inside, law), begin, rows, weight)
 
 
-def says_nothing(law: Array) -> bool:
+def uninformative(law: Array) -> bool:
     """Return whether all columns of a law (k, k) are the same, to rounding."""
     return bool(np.allclose(law, law[:, :1], rtol=0, atol=1e-12))
 
@@ -540,6 +544,6 @@ def _checked(evidence: Evidence) -> Array:
     """Return likelihoods (m, k), of which the largest of each report is 1; raises InputError as ``match_reports``."""
     if not len(evidence.users):
         raise InputError("no label was released, so there is nothing to learn from")
-    if evidence.says_nothing:
+    if evidence.uninformative:
         raise InputError("no report says anything about the true label, so there is nothing to learn from")
     return _scaled(evidence.likelihood)

@@ -162,11 +162,11 @@ class _Logistic:
         return self.regression.converged
 
     def predicted(self, x: Array) -> Predicted:
-        said = self.regression.predicted(x)
-        assert said.probabilities is not None
+        predicted = self.regression.predicted(x)
+        assert predicted.probabilities is not None
         probabilities = np.zeros((len(x), self.classes))
-        probabilities[:, self.present] = said.probabilities
-        return Predicted(self.present[said.y], probabilities)
+        probabilities[:, self.present] = predicted.probabilities
+        return Predicted(self.present[predicted.y], probabilities)
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,16 @@ class ReleaseLoss:
         return value, gradients[0], gradients[1]
 
 
-def double_response(said: Any, lam: Any, chances: Any, shares: Any = None, counts: Any = None) -> ReleaseLoss:
-    """Return the unbiased risk for what double randomized response released.
+def double_response(
+    released: Any, lam: Any, chances: Any, shares: Any = None, counts: Any = None
+) -> ReleaseLoss:
+    """Return the unbiased risk of a release of double randomized response.
 
-    ``said`` (n,): released labels, from 0 to k - 1.  ``lam``: in [0, 1), how often the label is replaced by a uniform
-    one, and features by generated ones.  ``chances`` (k, m): row j says how likely the generator of label j draws
-    each of m rows of features; each sums to 1.  ``shares`` (k,): of the true labels; None: those of ``said``, noise
-    undone, which is unbiased, too.  ``counts`` (n,): how often each came; None: once.  Raises InputError outside.
+    ``released`` (n,): labels, from 0 to k - 1.  ``lam``: in [0, 1), the probability that the label is replaced by a
+    uniform one, and that the features are replaced by generated ones.  ``chances`` (k, m): row j has the probabilities
+    with which the generator of label j draws each of m rows of features; it sums to 1.  ``shares`` (k,): of the true
+    labels; None: those of ``released``, noise undone, which is unbiased, too.  ``counts`` (n,): how often each was
+    released; None: once.  Raises InputError for arguments out of range.
 
     R(h) = [E l(h(X), Y) - lam/k sum_j E l(h(X), j)]/(1-lam)^2 - lam/((1-lam) k) sum_j E_{x~j, y~shares} l(h(x), y).
 
@@ -70,7 +73,7 @@ def double_response(said: Any, lam: Any, chances: Any, shares: Any = None, count
     rate = _rate(lam)
     drawn = _laws("chances", chances, "a class that the generator lacks has no row")
     k = len(drawn)
-    labels = _labels(said, k)
+    labels = _labels(released, k)
     often = np.ones(len(labels)) if counts is None else _counts(counts, len(labels))
     often = often / often.sum()
     if shares is None:
@@ -79,8 +82,8 @@ def double_response(said: Any, lam: Any, chances: Any, shares: Any = None, count
         found = _laws("shares", [shares], f"give {k} shares")[0]
         if len(found) != k:
             raise InputError(f"shares = {shares!r}: give {k} shares, one a label of the generator")
-    released = often[:, None] * release_weights.of_released(labels, rate, k)
-    return ReleaseLoss(released, release_weights.of_generated(rate, drawn, found))
+    weights = often[:, None] * release_weights.of_released(labels, rate, k)
+    return ReleaseLoss(weights, release_weights.of_generated(rate, drawn, found))
 
 
 def _rate(lam: Any) -> float:
@@ -105,13 +108,13 @@ def _laws(name: str, values: Any, why: str) -> Array:
     return rows
 
 
-def _labels(said: Any, k: int) -> npt.NDArray[np.intp]:
-    labels = np.asarray(said)
+def _labels(released: Any, k: int) -> npt.NDArray[np.intp]:
+    labels = np.asarray(released)
     whole = labels.ndim == 1 and labels.dtype.kind in "bui" and len(labels) > 0
     if not whole or int(labels.min()) < 0 or int(labels.max()) >= k:
         raise InputError(
-            f"said = {said!r}: needs at least one label, whole numbers from 0 to {k - 1}, for which the generator has "
-            "a row of chances"
+            f"released = {released!r}: needs at least one label, whole numbers from 0 to {k - 1}, for which "
+            "the generator has a row of chances"
         )
     return labels.astype(np.intp)
 

@@ -224,7 +224,7 @@ def audit(
     if isinstance(protocol, Run):
         world = world_of(protocol, view, cluster_size)
         world.check(faults=Faults.of(faults), graph=graph, crypto=crypto, public=public)
-        protocol, cluster_size, about = world.protocol, world.cluster_size, world.about
+        protocol, cluster_size, about = world.protocol, world.cluster_size, world.description
         faults, graph, crypto, public = world.faults, world.graph, world.crypto, world.public or public
     kind, at = given_point(epsilon, delta)
     check(trials, confidence, seed, statistic, channels)

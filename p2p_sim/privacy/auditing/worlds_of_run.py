@@ -1,4 +1,4 @@
-"""The size, graph and number of users of an audit's worlds, taken from a run."""
+"""The worlds that an audit of a run simulates: how many users they have, their graph, faults and public columns."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Array = npt.NDArray[Any]
 class RunWorlds:
     """The worlds that an audit of a run simulates.
 
-    ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
-    ``about``: in words, who the users of a world are.  ``public``: the public columns of some users of the run who are
-    such, a row each, the victim's first; none where they are not known.
+    ``graph``: "complete"; edges of shape (m, 2), in which the victim is user 0; or None.
+    ``description``: who the users of a world are, in words.  ``public``: public columns of a world, taken from users of
+    the run, a row each, the victim's first; empty if the run has none, or not those of a world.
     """
 
     protocol: Protocol
@@ -37,15 +37,15 @@ class RunWorlds:
     graph: Any
     faults: Faults | None
     crypto: str
-    about: str
+    description: str
     public: Mapping[str, Array] = field(default_factory=dict)
 
     def check(self, **given: Any) -> None:
-        """Check arguments, of which the run has its own, by name; None was not given.  Raises InputError."""
+        """Raise InputError if an argument contradicts the run; ``given``: by the field's name, None if not given."""
         for name, value in given.items():
             own = getattr(self, name)
-            if name == "public" and not own:  # of users who are not known
-                continue
+            if name == "public" and not own:
+                continue  # the run does not know them
             columns = name in ("graph", "public")
             if value is not None and (columns or value != own):
                 has = "its own" if columns else own.texts() if isinstance(own, Faults) else repr(own)
@@ -71,31 +71,32 @@ def world_of(
     colluders = max((Coalition.parse(each, program.roles()).user_count for each in views), default=0)
     if program.graph_over() is not None:
         return _on_graph(run, program, colluders, cluster_size)
-    about_it = known(program)
-    if not about_it.others_matter:
-        size, about = colluders + 1, "others change nothing"
-    elif about_it.among_clusters is not None and program.mixes_everybody():
-        program = about_it.among_clusters(program)  # worlds are not mixed with each other
-        size, about = _users(run), "everybody, who are mixed"
+    accounting = known(program)
+    if not accounting.others_matter:
+        size, description = colluders + 1, "others change nothing"
+    elif accounting.among_clusters is not None and program.mixes_everybody():
+        program = accounting.among_clusters(program)  # worlds are not mixed with each other
+        size, description = _users(run), "everybody, who are mixed"
     else:
-        size, about = _in_cluster(run, program, colluders, cluster_size)
+        size, description = _in_cluster(run, program, colluders, cluster_size)
     if cluster_size is not None and cluster_size != size:
         raise InputError(
-            f"cluster_size = {cluster_size}: contradicts the run, whose worlds are of {size:,} ({about}): leave it out"
+            f"cluster_size = {cluster_size}: contradicts the run, whose worlds are of {size:,} ({description}): "
+            "leave it out"
         )
-    world = RunWorlds(program, size, None, run.faults, run.crypto, about)
+    world = RunWorlds(program, size, None, run.faults, run.crypto, description)
     people = run.population
-    return world if people is None else _with_public(world, people, _such(people, program, size))
+    return world if people is None else _with_public(world, people, _rows_of_world(people, program, size))
 
 
-def _such(people: Population, program: Protocol, size: int) -> Array | None:
-    """Return the rows of users of a run who are a world of ``size``: those of the first cluster, or bag, of this size.
+def _rows_of_world(people: Population, program: Protocol, size: int) -> Array | None:
+    """Return the rows of users of a run who can be a world of ``size``: the first cluster, or bag, of this size.
 
-    A world that no cluster has is a part of the first large enough, or of everybody.  None where a run on a part of a
-    population has nobody such.
+    If there is none, a part of the first cluster that is large enough; else the first users of all.  None if the run
+    has only a part of a population, and no whole cluster is large enough.
     """
     codes = np.zeros(people.users, np.int32) if people.clusters is None else people.clusters.codes
-    here = np.bincount(codes, minlength=len(people.sizes))  # of a part of a population maybe a part of it
+    here = np.bincount(codes, minlength=len(people.sizes))  # below people.sizes if the population is a part
     sizes, which = np.unique(here, return_inverse=True)
     cut_into = program.bag_sums()
     smallest = (
@@ -110,15 +111,16 @@ def _such(people: Population, program: Protocol, size: int) -> Array | None:
 
 
 def _with_public(world: RunWorlds, people: Population, rows: Array | None) -> RunWorlds:
-    """Return a world with the public columns of the users of some rows, the victim's first; as it is without any."""
+    """Return a world with the public columns of some rows, the victim's first; unchanged where there are none."""
     if rows is None or not people.public:
         return world
     public = {name: column[rows] for name, column in people.public.items()}
     victim = int(rows[0] if people.ids is None else people.ids[rows[0]])
-    called = np.zeros(0) if people.clusters is None else people.clusters.label[rows]
-    cluster = f" of cluster {int(called[0])}" if len(called) and bool((called == called[0]).all()) else ""
-    said = f"; public columns are those of users{cluster} of the run, the victim's those of user {victim}"
-    return replace(world, public=public, about=world.about + said)
+    clusters = np.zeros(0) if people.clusters is None else people.clusters.label[rows]
+    same = len(clusters) and bool((clusters == clusters[0]).all())
+    cluster = f" of cluster {int(clusters[0])}" if same else ""
+    note = f"; public columns are those of users{cluster} of the run, the victim's those of user {victim}"
+    return replace(world, public=public, description=world.description + note)
 
 
 def _users(run: Run) -> int:
@@ -130,7 +132,7 @@ def _users(run: Run) -> int:
 
 
 def _in_cluster(run: Run, program: Protocol, colluders: int, wanted: int | None) -> tuple[int, str]:
-    """Return how many users hide each other, and who they are: a cluster, or a bag of one."""
+    """Return how many users hide each other, and who they are, in words: a cluster, or a bag of one."""
     sizes, count = _sizes(run)
     if not sizes:
         if wanted is None:
@@ -159,7 +161,10 @@ def _in_cluster(run: Run, program: Protocol, colluders: int, wanted: int | None)
 
 
 def _sizes(run: Run) -> tuple[list[int], int]:
-    """Return the distinct sizes of clusters, ascending, as far as known, and how many clusters there are."""
+    """Return the distinct sizes of clusters, ascending, and how many clusters there are.
+
+    Of a run without its population only the smallest and the largest size are known, or none.
+    """
     if run.population is not None:
         return np.unique(run.population.sizes).tolist(), len(run.population.sizes)
     if "clusters" not in run.notes:
@@ -191,13 +196,13 @@ def _on_graph(run: Run, program: Protocol, colluders: int, wanted: int | None) -
                 f"{sizes.max():,} users; leave it out"
             )
     inside = np.flatnonzero(part == room.argmin())
-    edges, about, rows = _joins(graph, inside)
-    world = RunWorlds(program, len(inside), edges, run.faults, run.crypto, about)
+    edges, description, rows = _part_of_graph(graph, inside)
+    world = RunWorlds(program, len(inside), edges, run.faults, run.crypto, description)
     return _with_public(world, run.population, rows)
 
 
-def _joins(graph: Members, inside: Array) -> tuple[Any, str, Array]:
-    """Return the graph of a part, who is the victim in it, and the rows of its users in the order of their numbers."""
+def _part_of_graph(graph: Members, inside: Array) -> tuple[Any, str, Array]:
+    """Return the graph of a connected part; who the victim is, in words; and the rows of its users, hers first."""
     if graph.complete:
         return "complete", "all of them neighbours of each other", inside
     victim = int(inside[graph.size[inside].argmin()])

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.composition.laplace_pair import LaplacePair
 from p2p_sim.privacy.composition.laplace_runs import MOST_RUNS, WIDEST, LaplaceRuns
+from p2p_sim.privacy.composition.laplace_two_scales import LaplaceTwoScales
 from p2p_sim.privacy.composition.privacy_loss import Points, product
 from p2p_sim.privacy.composition.quadrature_nodes import SLACK, degree, nodes
 from p2p_sim.privacy.law import Bracket, Law
@@ -141,9 +141,9 @@ def _laplace(parts: list[tuple[float, int]], size: int) -> Closed | None:
     if few[0] > _APART * more[0][0] or more[0][0] > _APART * few[0]:
         return None
     breakpoints = 2 * (few[1] + more[0][1])
-    points = breakpoints * LaplacePair.count(few, more[0])
+    points = breakpoints * LaplaceTwoScales.count(few, more[0])
     work = points * few[1] ** 2 + breakpoints * more[0][1] ** 2
-    return LaplacePair.of(few, more[0]) if size * work <= WORK else None
+    return LaplaceTwoScales.of(few, more[0]) if size * work <= WORK else None
 
 
 def _once(pair: tuple[Points, Points]) -> tuple[Points, Points]:

@@ -11,7 +11,13 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.binomial_tails import halves, noisy_ones, reach
-from p2p_sim.privacy.laws.listed_bits import bits_error, compositions, every_count, listed_pair, rarest
+from p2p_sim.privacy.laws.bit_count_pmf import (
+    bit_count_pmf,
+    bits_error,
+    compositions,
+    listed_pair,
+    no_underflow,
+)
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 
 CUTS = (1e-20, 1e-60, 1e-290)
@@ -120,7 +126,7 @@ class ShuffledBits(Law):
     def listed(self) -> bool:
         """Whether the outcomes of each composition are listed."""
         few = self.others < LISTED and self.alpha > 0 and self.local <= FAR
-        return few and rarest(self.alpha, self.others + 1)
+        return few and no_underflow(self.alpha, self.others + 1)
 
     def alternatives(self) -> tuple[Law, ...]:
         """Return each composition, one of each two mirror images; this law alone where they are too many to list."""
@@ -134,7 +140,7 @@ class ShuffledBits(Law):
         if ones is None or self.side or not self.listed:
             return None
         return listed_pair(
-            lambda all_ones: every_count(self.alpha, all_ones, self.others + 1 - all_ones), ones
+            lambda all_ones: bit_count_pmf(self.alpha, all_ones, self.others + 1 - all_ones), ones
         )
 
     def outcomes_error(self) -> float:

@@ -1,4 +1,4 @@
-"""Profiles of sums over bags, released by an aggregator who sees the labels or masked ones."""
+"""Profiles of sums of labels over bags, released by an aggregator who sees labels, or masked ones."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from p2p_sim.privacy.setting import Setting, fits
 AGGREGATOR = "aggregator"
 
 PAPER = "Unified 2023"
-FEWER = "a label that does not arrive shows nothing, and none counts twice"
+AT_MOST_ONCE = "a label that does not arrive shows nothing, and none counts twice"
 
 
 def trusted(setting: Setting, law: Law, source: str) -> PrivacyProfile:
-    """Return the profile of a view where the aggregator, and the wire towards her, see labels as they are."""
+    """Return the profile of a view where the aggregator is trusted: she, and the wire to her, see the labels."""
     if setting.size is not None:
         fits(setting, setting.size)
     assumes = ("each user reports once", "the learner may know all other labels of the bag")
@@ -36,18 +36,18 @@ def trusted(setting: Setting, law: Law, source: str) -> PrivacyProfile:
 
 
 def trusted_under_faults(law: LawOf[P], protocol: P, setting: Setting, faults: Faults) -> PrivacyProfile:
-    """Return the profile under faults, which do not depend on labels: whoever is missing shows less."""
+    """Return the profile under faults: an upper bound, as they do not depend on labels, and hide those they hit."""
     found = law(protocol, setting)
     if found.law is not None and setting.learner and not sees_aggregator(setting):
         found = replace(found, law=Scaled(label_arrives(faults, 2, sealed=False), found.law))
-    return upper(found, faults, FEWER)
+    return upper(found, faults, AT_MOST_ONCE)
 
 
 def sees_aggregator(setting: Setting) -> bool:
-    """Whether a view has what the aggregator has."""
+    """Return whether a view has what the aggregator receives."""
     return AGGREGATOR in setting.view.servers or (setting.view.wire and not setting.encrypted)
 
 
 def full_disclosure() -> Law:
-    """Return the law of a view that tells the labels apart for sure: delta is 1 at every epsilon."""
+    """Return the law of a view that always tells two labels apart: delta is 1 at every epsilon."""
     return Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))

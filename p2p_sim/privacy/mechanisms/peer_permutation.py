@@ -1,8 +1,8 @@
-"""Peer permutation: the learner sees shuffled labels; views that know the permutation, one randomized label.
+"""Peer permutation: the learner sees shuffled labels; views that know the permutation see one randomized label.
 
-Users who drop out leave shares away for all others alike, who still agree.  A share that is lost or late, or does not
-open, is missing for one: she has another seed, and takes a place in another permutation, where labels hide from each
-other only in part.
+The shares of users who drop out are missing for all others alike, who still agree on a seed.  A share that is lost, or
+late, or does not open, is missing for one user alone: she has another seed, and so another permutation, and labels are
+only partly shuffled.
 
 *Source:* ``docs/laws.md``, "Peer permutation".
 """
@@ -64,12 +64,12 @@ from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, crowd, fits
 from protocols import PeerPermutation, peer_permutation
 
-STEPS = 100
-"""Groups of those who stay, at most."""
+MOST_GROUPS = 100
+"""Largest number of groups into which numbers of remaining users are put."""
 
 
 def shuffled(view: Coalition) -> bool:
-    """Whether a view, to which the labels are shown, sees them shuffled."""
+    """Return whether a view that sees reports does not know whose label each of them is."""
     return str(view) == LEARNER
 
 
@@ -107,8 +107,8 @@ def law(protocol: PeerPermutation, setting: Setting) -> PrivacyProfile:
         return bits(setting, ones, "labels in a random order", assumes)
     if not c:
         return exact_profile(setting, Nothing(), "who writes to whom does not depend on a label")
-    about = "a member gets one label, whose she knows, and each other's is as likely"
-    return exact_profile(setting, Scaled(c / n, local), about)
+    reason = "a member gets one label, whose she knows, and each other's is as likely"
+    return exact_profile(setting, Scaled(c / n, local), reason)
 
 
 def group(protocol: PeerPermutation, setting: Setting, members: int) -> PrivacyProfile | None:
@@ -122,7 +122,7 @@ def group(protocol: PeerPermutation, setting: Setting, members: int) -> PrivacyP
 def under_faults(
     law: LawOf[PeerPermutation], protocol: PeerPermutation, setting: Setting, faults: Faults
 ) -> PrivacyProfile:
-    """Return the profile under faults."""
+    """Return the profile under faults: "upper", or refused."""
     plain = law(protocol, setting)
     refused = lies_at(setting, faults)
     if refused is not None or plain.law is None:
@@ -134,17 +134,18 @@ def under_faults(
         source = "all that leaves a user depends on her one noisy label: who misses a share has another seed"
         return upper(replace(local, source=source), faults)
     crowds = among_others(law, protocol, setting)
-    found = staying(setting.size, faults.drop).law(crowds, groups_of(setting.size))
+    found = remaining(setting.size, faults.drop).law(crowds, groups_of(setting.size))
     source = f"{plain.source}, of those who stayed: docs/faults.md"
     return upper(replace(plain, law=found, source=source), faults, NOT_THERE)
 
 
-def staying(users: int, drop: float) -> Counts:
-    """Return among how many other labels that are reported the victim's is.
+def remaining(users: int, drop: float) -> Counts:
+    """Return the law of how many other labels are reported beside the victim's; ``drop``: the probability a step.
 
-    A label is handed on by those who are there before the second step, and reported if so is the one it goes to, and
-    she is still there before the third.  Given those who are there, a with the victim, the label of each goes to one of
-    them with probability a / users, and Hyp(users - 1, a - 1, a - 1) of the others' do; each is reported by itself.
+    Users who are there before the second step send their label to another; who receives one, and is still there
+    before the third step, reports it.  If a users are there before the second, with the victim, her label goes to one
+    of them with probability a / users, and so do those of Hyp(users - 1, a - 1, a - 1) others; whether each is then
+    reported is independent.  Numbers of users are grouped, and the least of a group stands for all, which is safe.
     """
     from scipy.stats import binom, hypergeom
 
@@ -157,9 +158,9 @@ def staying(users: int, drop: float) -> Counts:
 
 
 def _each(counts: Counts, users: int, law: Callable[[int, Any], Any]) -> Counts:
-    """Return how many are left of each number of others, whose law is ``law``."""
+    """Return the law of how many others are left, given for each number of others by ``law(others, left)``."""
     left, lost = np.zeros(users), 0.0
-    for weight, others in counts.groups(STEPS):
+    for weight, others in counts.groups(MOST_GROUPS):
         if others:
             left[: others + 1] += weight * law(others, np.arange(others + 1))
         else:
@@ -168,7 +169,7 @@ def _each(counts: Counts, users: int, law: Callable[[int, Any], Any]) -> Counts:
 
 
 def smallest_is_worst(_protocol: PeerPermutation, view: Coalition, faulty: bool) -> bool:
-    """Return whether labels are seen shuffled, by users of whom none is missing: that is not the same as one less."""
+    """Return whether the smallest cluster is the worst: where labels are shuffled, and nobody drops out."""
     return not faulty and shuffled(view)
 
 
@@ -186,27 +187,27 @@ def statistic(
     protocol: PeerPermutation, coalition: Coalition, size: int, composition: int, channels: str
 ) -> Statistic | None:
     """Return the statistic of a view of a peer permutation."""
-    alpha, few = float(protocol.alpha), coalition.user_count
+    alpha, colluders = float(protocol.alpha), coalition.user_count
     if shuffled(coalition):
         return Permuted(alpha, size, 0, composition)
     if LEARNER in coalition.servers or (coalition.wire and channels == "plain"):
         return Placed(alpha, 1.0, coalition.wire)
-    return VictimBit(alpha, few / size, False) if few else Blind()
+    return VictimBit(alpha, colluders / size, False) if colluders else Blind()
 
 
 @dataclass(frozen=True)
 class Permuted(CrowdLabels):
-    """What the users of a cluster report by a permutation that the learner does not know."""
+    """The reports of a cluster, in a permutation that the learner does not know."""
 
     def read(self, seen: Seen) -> WorldCounts:
-        """Count reports; ``first`` is the victim's, which is anybody's label."""
+        """Return the counts of reports and of ones, and as ``first`` the victim's report, whosever label it is."""
         m, k, own = common_statistics.open_reports(seen)
         return {"m": m, "k": k, "first": own}
 
 
 @dataclass(frozen=True)
 class Placed(VictimBit):
-    """The victim's noisy bit, in the report of whom she gave it to: known from the traffic, or from the seed."""
+    """The victim's noisy bit, in the report of the user who got it: she is known from the traffic, or from the seed."""
 
     def read(self, seen: Seen) -> WorldCounts:
         """Return ``bit``."""
@@ -222,7 +223,7 @@ class Placed(VictimBit):
 
 
 def _recipient_of_label(seen: Seen) -> Array:
-    """Return to whom the victim of each world sent her label: nobody heard it if she kept it."""
+    """Return who has the label of the victim of each world, by the traffic: herself if she sent none."""
     holder = np.arange(seen.worlds) * seen.size
     if (labels := seen.kinds.get("label")) is not None:
         mask = labels.sender % seen.size == 0
@@ -242,10 +243,10 @@ def _recipient_by_seed(seen: Seen) -> Array:
 
 
 def attack(protocol: PeerPermutation, view: View, eta: Floats) -> LabelLikelihoods:
-    """Return what shuffled noisy labels say of a cluster, or each report of whose label it is, if the view knows that.
+    """Return the likelihoods of labels: from shuffled reports, or from single ones if the view knows whose they are.
 
-    The wire knows it from who writes to whom, and colluders know the permutation of their cluster.  "lower" where
-    reports are missing and the view sees more than the learner.
+    The wire knows that from who writes to whom; colluders know the permutation of their cluster.  The basis is "lower"
+    where reports are missing and the view sees more than the learner.
     """
     check_nothing_missing(view)
     check_prior_rows(view, eta, 2)
@@ -258,16 +259,16 @@ def attack(protocol: PeerPermutation, view: View, eta: Floats) -> LabelLikelihoo
     known = known_labels(view, (labels["sender"], labels["y_hat"]), (source[whose], reports["y"][whose]))
     crowd = of[rows_of(view, reports["sender"])]
     seen = histograms(crowd, reports["y"], int(of.max()) + 1, 2)
-    seen[np.unique(of[rows_of(view, members(view))])] = 0  # colluders know the order
+    seen[np.unique(of[rows_of(view, members(view))])] = 0  # colluders know whose label each report is
     reads = not np.isin(reports["sender"], members(view)).all()
     short = reads and len(reports["y"]) < len(eta) and not learner_alone(view)
     found = Crowds(of, known, seen, handed_in)
-    about = "Unified 2023, proof of Lemma A.1, of the noisy labels of a cluster"
-    return of_crowds(view, eta, channel(2, protocol.alpha), found, about, "lower" if short else "exact")
+    source_text = "Unified 2023, proof of Lemma A.1, of the noisy labels of a cluster"
+    return of_crowds(view, eta, channel(2, protocol.alpha), found, source_text, "lower" if short else "exact")
 
 
 def _permuted(view: View) -> npt.NDArray[np.int64]:
-    """Return whose label each user was handed, an id, (n,), as colluders know it of their cluster; elsewhere -1."""
+    """Return ids (n,) of whose label each user of a colluder's cluster was sent, by the seed; -1 for other users."""
     people, shares = clusters_of(view), view.messages["share"]
     found = np.full(len(people.codes), -1)
     ids = view.public["user"]

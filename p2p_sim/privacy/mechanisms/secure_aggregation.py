@@ -27,7 +27,7 @@ from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.mechanism_parts.arrivals import missing, upper
 from p2p_sim.privacy.mechanism_parts.bag_sums import (
     AGGREGATOR,
-    FEWER,
+    AT_MOST_ONCE,
     PAPER,
     full_disclosure,
     sees_aggregator,
@@ -85,7 +85,7 @@ def under_faults(
     found = _summed(protocol, setting, n, staying, _least_in_any_bag(protocol, setting, faults))
     if setting.deviating and setting.view.user_count:
         found = replace(found, assumes=(*found.assumes, OWN_BAG))
-    return upper(found, faults, FEWER)
+    return upper(found, faults, AT_MOST_ONCE)
 
 
 def _least_in_any_bag(protocol: SecureAggregation, setting: Setting, faults: Faults | None) -> int:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.render import scene
+from p2p_sim.render import message_table
 from p2p_sim.render.known_run import KnownRun
+from p2p_sim.render.lanes import page_lanes
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import neighbourhood, query
 from p2p_sim.trace.slices import Slice, Viewer, message_id, party
@@ -55,9 +56,9 @@ class Found:
     notes: tuple[str, ...]
 
     @functools.cached_property
-    def table(self) -> scene.Flat:
+    def table(self) -> message_table.MessageTable:
         """All messages as one table, in order."""
-        return scene.flat(self.part)
+        return message_table.tabulate(self.part)
 
 
 def gather(run: RunRecord, place: Place) -> Found:
@@ -213,7 +214,7 @@ def _lanes(run: RunRecord, found: Found, named: bool) -> list[dict[str, str]]:
     table, shown = found.table, []
     faulty = run.faulty if named else {}
     states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}
-    for number in scene.page_lanes(table, found.ids):
+    for number in page_lanes(table, found.ids):
         if number is None:
             shown.append({"id": OTHERS, "title": "others", "user": "", "state": ""})
             continue
@@ -225,10 +226,10 @@ def _lanes(run: RunRecord, found: Found, named: bool) -> list[dict[str, str]]:
 
 def _rows(part: Slice, eyes: Viewer | None, channels: str) -> list[dict[str, Any]]:
     """Return the messages as JSON values in causal order, with what the viewpoint sees and reads of each."""
-    table = scene.flat(part)
+    table = message_table.tabulate(part)
     seen = read = np.ones(len(table), np.bool_)
     if eyes is not None:
-        seen, read = scene.masks(part, table, scene.sight_of(part, eyes, channels))
+        seen, read = message_table.masks(part, table, message_table.sight_of(part, eyes, channels))
     rows = []
     for row in range(len(table)):
         kind, address = table.kinds[table.kind[row]], table.address(row)
@@ -236,6 +237,6 @@ def _rows(part: Slice, eyes: Viewer | None, channels: str) -> list[dict[str, Any
             "id": message_id(kind, *address), "kind": kind, "round": address[0],
             "from": party(*table.party(int(table.sender[row]))), "to": party(*table.party(int(table.recipient[row]))),
             "nbytes": int(table.nbytes[row]), "seen": bool(seen[row]), "readable": bool(read[row]),
-            "fields": scene.fields(part, table, row, _LETTERS) if read[row] else None,
+            "fields": message_table.fields(part, table, row, _LETTERS) if read[row] else None,
         })  # fmt: skip
     return rows

@@ -202,6 +202,9 @@ def test_available_without_a_folder(monkeypatch):
     assert "'/no/such/folder', which is not a folder" in {i.name: i.where for i in available()}["adult"]
     with pytest.raises(InputError, match="not a folder"):
         load("adult")
+    monkeypatch.setenv(sources.VARIABLE, "~nobody-of-this-name/data")
+    with pytest.raises(InputError, match=r"P2P_SIM_DATA is .* no usable path .* set it to the data folder"):
+        load("adult")
 
 
 def test_a_set_that_is_nowhere(monkeypatch, tmp_path: Path):

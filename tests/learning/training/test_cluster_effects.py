@@ -35,9 +35,9 @@ def table(effect: float, seed: int, apart: float = 0.0, users: int = 12_000, sit
 
 def bags(data: Dataset, seed: int = 0) -> Bags:
     """What a shuffle within sites releases of a table, one label in ten a lie."""
-    said = data.y ^ (np.random.default_rng(seed).random(len(data.y)) < LIE)
+    reported = data.y ^ (np.random.default_rng(seed).random(len(data.y)) < LIE)
     counts = np.zeros((int(data.cluster.max()) + 1, 2))  # type: ignore[union-attr]
-    np.add.at(counts, (data.cluster, said.astype(np.int64)), 1.0)
+    np.add.at(counts, (data.cluster, reported.astype(np.int64)), 1.0)
     return Bags(np.asarray(data.cluster), counts)
 
 
@@ -56,7 +56,7 @@ def test_a_site_effect_is_not_taken_for_one_of_features() -> None:
         data = table(0.6, seed)
         released = bags(data)
         fitted = noise_correction.fit(data.x, released, NOISE)
-        assert fitted.astray
+        assert fitted.overdispersed
         assert fitted.correlation > 0.01
         found.append(fitted.constant)
         plain.append(right(match(data.x, released, NOISE.lie), data) - float(np.mean(~data.y)))
@@ -77,7 +77,7 @@ def test_without_an_effect_labels_weigh_as_they_did() -> None:
     data = table(0.0, 2, apart=0.5)
     released = bags(data)
     fitted, plain = noise_correction.fit(data.x, released, NOISE), match(data.x, released, NOISE.lie)
-    assert not fitted.astray
+    assert not fitted.overdispersed
     assert not fitted.constant
     assert fitted.correlation < 1e-3
     assert abs(fitted.model.weights - plain.weights).max() < 0.05
@@ -101,7 +101,7 @@ def test_the_correlation_is_that_of_labels_that_were_drawn_with_it() -> None:
 def test_clusters_no_more_than_weights_show_no_misfit() -> None:
     data = table(0.6, 0, sites=6)
     fitted = noise_correction.fit(data.x, bags(data), NOISE)
-    assert (fitted.correlation, fitted.astray, fitted.constant) == (0.0, False, False)
+    assert (fitted.correlation, fitted.overdispersed, fitted.constant) == (0.0, False, False)
     assert np.array_equal(fitted.model.weights, match(data.x, bags(data), NOISE.lie).weights)
 
 

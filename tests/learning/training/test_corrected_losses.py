@@ -81,7 +81,7 @@ def test_likelihoods_are_columns_of_the_matrices_and_closed_forms_are_inverses(n
         evidence = law.evidence(np.full(law.labels, user), every)
         assert np.allclose(evidence.likelihood, matrix.T, rtol=0, atol=1e-15)
         assert np.allclose(evidence.unbiased(), np.linalg.inv(matrix), rtol=0, atol=1e-12)
-        assert not evidence.says_nothing
+        assert not evidence.uninformative
 
 
 def test_algorithm_1_s_loss() -> None:

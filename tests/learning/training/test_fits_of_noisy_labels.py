@@ -11,7 +11,13 @@ import pytest
 from scipy.optimize import minimize
 
 from p2p_sim.core.population import Population
-from p2p_sim.learning.training import bag_training, losses, models_in_batches, noise_correction
+from p2p_sim.learning.training import (
+    bag_training,
+    cluster_effects,
+    losses,
+    models_in_batches,
+    noise_correction,
+)
 from p2p_sim.learning.training.losses import Bags, Regression, forward, match, match_reports, starting_shares
 from p2p_sim.learning.training.models_in_batches import FirstPass, Moments
 from p2p_sim.privacy.label_matrices import ResamplingMatrices, channel
@@ -157,7 +163,7 @@ def test_a_constant_model_is_told() -> None:
     assert constant.converged
     assert constant.flat
     noise = LabelNoise(Fraction(3, 10))
-    assert noise_correction.fit(x, alone, noise).notes(noise) == [noise_correction.TOO_LITTLE]
+    assert noise_correction.fit(x, alone, noise).notes(noise) == [cluster_effects.TOO_LITTLE]
     people = Population.from_arrays(x=x, y=y.astype(bool))
     bag = np.arange(2000) // 8
     proportions = bag_training.Proportions(bag, np.bincount(bag, y) / 8, np.full(250, 8))

@@ -79,7 +79,7 @@ def test_a_student_and_teachers_of_pate(who: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"shape": (7, 8)}, r"shape = \(7, 8\): X has 64 features"), ({"shape": (2, 32)}, "shape = 2"),
         ({"shape": 64}, "shape = 64: give"), ({"hidden": 1}, "hidden = 1"), ({"threshold": 1.1}, "threshold = 1.1"),
@@ -88,10 +88,10 @@ def test_a_student_and_teachers_of_pate(who: str) -> None:
         ({"random_state": None}, "random_state = None"),
     ],
 )  # fmt: skip
-def test_arguments_out_of_range(changed: dict[str, Any], told: str) -> None:
+def test_arguments_out_of_range(changed: dict[str, Any], message: str) -> None:
     pytest.importorskip("torch")
     x, few, _, _ = digits(30)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         FixMatchClassifier(**{"shape": (8, 8), "steps": 1} | changed).fit(x, few)
 
 

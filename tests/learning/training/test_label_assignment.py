@@ -12,7 +12,7 @@ from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.leakage.attack import attack
 from p2p_sim.learning import experiment
-from p2p_sim.learning.training import label_assignment, noise_correction
+from p2p_sim.learning.training import cluster_effects, label_assignment
 from protocols import (
     DoubleResponse,
     DummyFeatures,
@@ -71,14 +71,14 @@ def test_shuffled_labels_are_learned_from_cluster_by_cluster() -> None:
     found = experiment.learn(EncryptedShuffle(4.0), "digits", clusters=25, seed=0)
     assert found.comparison is not None
     assert found.comparison.accuracy_private > found.comparison.baseline + 0.15
-    assert found.comparison.note == f"{label_assignment.NOTE}; {noise_correction.ASSUMED}"
+    assert found.comparison.note == f"{label_assignment.NOTE}; {cluster_effects.ASSUMED}"
     everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits", seed=0)
     assert everybody.comparison is None
     assert everybody.run.notes["released"]["untrained"] == label_assignment.NO_FEATURES
     assert everybody.run.notes["clusters"] is None
     peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25, seed=0)
     assert peers.comparison is not None
-    assert peers.comparison.note == noise_correction.ASSUMED
+    assert peers.comparison.note == cluster_effects.ASSUMED
     assert p2p_sim.run(EncryptedShuffle(4.0), found.examples.population, seed=0).digest == found.run.digest
 
 

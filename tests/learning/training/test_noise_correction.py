@@ -15,7 +15,7 @@ import p2p_sim
 from p2p_sim import Population, privacy
 from p2p_sim.learning import data_split, experiment, training_in_memory
 from p2p_sim.learning.data.datasets import Dataset
-from p2p_sim.learning.training import label_assignment, models, noise_correction
+from p2p_sim.learning.training import label_assignment, label_origins, models, noise_correction
 from p2p_sim.learning.training.losses import Bags, match, match_reports
 from p2p_sim.network import topologies
 from p2p_sim.privacy import DenseMatrices, LabelNoise, ResamplingMatrices
@@ -293,7 +293,7 @@ def test_reports_without_senders_or_content_are_not_corrected() -> None:
         assert noise_correction._by_reports(columns, people, noise).notes == text
     nothing = comparison(PriorResponse(0.0, 2, "0.9,0.1"))
     assert nothing.accuracy_corrected is None
-    assert noise_correction.NOTHING_SAID in nothing.note
+    assert noise_correction.UNINFORMATIVE in nothing.note
     assert privacy.label_noise(PriorResponse(float("inf"), 3, "0.9,0.05,0.05")) == LabelNoise(Fraction(0), 3)
 
 
@@ -347,7 +347,7 @@ def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.Monke
     examples = replace(examples, population=people)
     run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people, seed=0), people.users
     for longest, fits in ((3 * 4 * users, True), (3 * 4 * users - 1, False)):
-        monkeypatch.setattr(noise_correction, "MAX_WALK_STEPS", longest)
+        monkeypatch.setattr(label_origins, "MAX_WALK_STEPS", longest)
         found = training_in_memory.train(run, examples)
         assert found is not None
         assert (found.accuracy_corrected is None) is not fits

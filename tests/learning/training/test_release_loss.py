@@ -104,8 +104,8 @@ def test_the_gradient_is_that_of_the_cross_entropy() -> None:
         ({"lam": 1.0}, ["lam = 1", "nothing is left", "below 1"]),
         ({"lam": 1.5}, ["lam = 1.5", "from 0 to below 1"]),
         ({"lam": float("nan")}, ["lam = nan"]),
-        ({"said": [0, 2]}, ["said", "from 0 to 1", "row of chances"]),
-        ({"said": []}, ["said", "at least one"]),
+        ({"released": [0, 2]}, ["released", "from 0 to 1", "row of chances"]),
+        ({"released": []}, ["released", "at least one"]),
         ({"chances": [[0.5, 0.5], [0.0, 0.0]]}, ["chances", "summing to 1", "lacks"]),
         ({"chances": [[0.5, 0.5]]}, ["chances", "(1, 2)", "two labels"]),
         ({"shares": [0.2, 0.3, 0.5]}, ["shares", "2 shares"]),
@@ -114,7 +114,7 @@ def test_the_gradient_is_that_of_the_cross_entropy() -> None:
     ],
 )
 def test_bad_input_is_named(given: dict[str, Any], words: list[str]) -> None:
-    whole: dict[str, Any] = {"said": [0, 1], "lam": 0.5, "chances": [[0.5, 0.5], [1.0, 0.0]]}
+    whole: dict[str, Any] = {"released": [0, 1], "lam": 0.5, "chances": [[0.5, 0.5], [1.0, 0.0]]}
     with pytest.raises(InputError) as caught:
         double_response(**whole | given)
     assert all(word in str(caught.value) for word in words), caught.value

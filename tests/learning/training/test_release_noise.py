@@ -165,7 +165,7 @@ def test_ends_of_lambda() -> None:
     for truth in ("0|1", "0;1|1", "public", "unknown"):
         protocol, columns = DoubleResponse(1.0, "0|1", 2, truth), columns_of([((0.0,), 0), ((1.0,), 1)])
         evidence = undone_noise.evidence(protocol, columns, one(0, 2))
-        assert evidence.says_nothing
+        assert evidence.uninformative
         with pytest.raises(InputError):
             evidence.unbiased()
 

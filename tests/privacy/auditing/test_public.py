@@ -127,9 +127,9 @@ def test_the_users_of_a_run_whose_columns_its_worlds_have(protocol, view, users)
     world = world_of(p2p_sim.run(protocol, PEOPLE, seed=1), view)
     assert world.public["town"].tolist() == TOWN[users].tolist()
     assert world.public["pair"].tolist() == PEOPLE.public["pair"][users].tolist()
-    assert world.about.endswith(f"the victim's those of user {users[0]}")
+    assert world.description.endswith(f"the victim's those of user {users[0]}")
     same = {CLUSTERS[user] for user in users}
-    assert (f"of users of cluster {CLUSTERS[users[0]]} of the run" in world.about) == (len(same) == 1)
+    assert (f"of users of cluster {CLUSTERS[users[0]]} of the run" in world.description) == (len(same) == 1)
 
 
 def test_on_a_graph_rows_follow_the_numbers_of_the_world():
@@ -148,7 +148,7 @@ def test_on_a_graph_rows_follow_the_numbers_of_the_world():
         near, starts = people.graph.everybody()
         user = np.repeat(np.arange(12), np.diff(starts))
         assert edges == {frozenset(pair) for pair in zip(user.tolist(), near.tolist(), strict=True)}
-        assert f"the victim is user {rows[0]}," in world.about
+        assert f"the victim is user {rows[0]}," in world.description
 
 
 def test_a_run_on_a_part_knows_the_columns_of_whole_clusters():

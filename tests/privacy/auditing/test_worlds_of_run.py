@@ -81,7 +81,9 @@ def test_the_graph_of_the_run_around_the_user_with_the_fewest_neighbours(over):
     inside = range(40, 60) if over == "cluster" else range(60)
     found = nx.Graph(world.graph.tolist())
     victim = min(inside, key=lambda user: (whole.degree(user), user))
-    assert world.about.endswith(f"the victim is user {victim}, none of them has fewer neighbours than her 2")
+    assert world.description.endswith(
+        f"the victim is user {victim}, none of them has fewer neighbours than her 2"
+    )
     assert world.cluster_size == len(found) == len(inside)
     same = nx.vf2pp_isomorphism(found, whole.subgraph(inside))
     assert same is not None

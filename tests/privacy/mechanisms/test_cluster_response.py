@@ -17,8 +17,8 @@ from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_p
 from p2p_sim.privacy.enumeration.exhaustive_draws import TapeDraw
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.mechanisms import cluster_response as room
-from p2p_sim.privacy.mechanisms.cluster_response import bound, listed_views
-from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed, views
+from p2p_sim.privacy.mechanisms.cluster_response import bound, view_pmf
+from p2p_sim.privacy.mechanisms.cluster_response.view_pmf import listed, views
 from p2p_sim.report import figure_text
 from p2p_sim.report.privacy_table import AccountRequest, table_of
 from p2p_sim.result_summary import down, up
@@ -115,7 +115,7 @@ def test_what_is_enumerated_is_what_is_listed(monkeypatch: pytest.MonkeyPatch) -
         return list(table.values())
 
     monkeypatch.setattr(TapeDraw, "laplace", laplace)
-    monkeypatch.setattr(listed_views, "_cut", cut)
+    monkeypatch.setattr(view_pmf, "_cut", cut)
     protocol = given(tau=0.25, sigma=Fraction(1, 2), lam=0.5)
     views.cache_clear()
     try:

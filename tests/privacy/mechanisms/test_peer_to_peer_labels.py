@@ -15,7 +15,7 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy.laws.shuffled_categories import shuffled_response
 from p2p_sim.privacy.mechanisms.peer_to_peer import bounded_categories
 from p2p_sim.privacy.mechanisms.peer_to_peer.bounded_categories import ShownUsers
-from p2p_sim.privacy.mechanisms.peer_to_peer.listed_categories import SmallCluster
+from p2p_sim.privacy.mechanisms.peer_to_peer.histogram_pmf import SmallCluster
 from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import theorems
 from protocols import PeerToPeer
 from tests.privacy import brute

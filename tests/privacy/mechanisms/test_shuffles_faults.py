@@ -16,7 +16,7 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, Counts
-from p2p_sim.privacy.mechanisms.peer_permutation import staying
+from p2p_sim.privacy.mechanisms.peer_permutation import remaining
 from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, peer_permutation
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
@@ -181,11 +181,11 @@ def test_how_many_stay_adds_up() -> None:
                 told = [u for u in range(users) if there[u] and there[to[u]] and last[to[u]]]
                 if 0 in told:
                     exact[len(told) - 1] += chance / math.factorial(users)
-    found = staying(users, drop)
+    found = remaining(users, drop)
     assert found.chances[1:] == pytest.approx(exact[1:], rel=1e-9)
     assert found.chances[0] + found.lost == pytest.approx(exact[0], rel=1e-9)
     for users in (60, 3000):
-        found = staying(users, 0.02)
+        found = remaining(users, 0.02)
         told = 0.98**2 * (1 / users + (1 - 1 / users) * 0.98**2) * 0.98
         assert found.chances.sum() + found.lost == pytest.approx(told, rel=1e-9)
 

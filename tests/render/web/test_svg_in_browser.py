@@ -42,7 +42,7 @@ def pictures() -> dict[str, Any]:
     )
     found["roles"] = scene(part, "A title that is wider than lanes are, in all of this picture", command="c")
     found["narrow"] = scene(
-        Slice.of({}, {}), "A title that is far wider than all that is drawn below it", asked=[3]
+        Slice.of({}, {}), "A title that is far wider than all that is drawn below it", requested=[3]
     )
     found["odd names"] = scene(evil(), " ".join(EVIL), notes=["標籤 を 送る " * 30])
     return found

@@ -31,8 +31,8 @@ from p2p_sim.privacy.mechanism_parts.bag_sums import full_disclosure
 from p2p_sim.privacy.mechanism_parts.entry_difference import differences
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
 from p2p_sim.privacy.mechanisms.cluster_response.attack import attack
-from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
 from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic, unaudited
+from p2p_sim.privacy.mechanisms.cluster_response.view_pmf import listed
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits

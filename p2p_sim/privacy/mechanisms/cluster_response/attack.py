@@ -24,7 +24,7 @@ from p2p_sim.privacy.mechanism_parts.label_reports import (
     readable,
     rows_of,
 )
-from p2p_sim.privacy.mechanisms.cluster_response.listed_views import outcomes, views
+from p2p_sim.privacy.mechanisms.cluster_response.view_pmf import outcomes, views
 from protocols import ClusterResponse
 
 MOST_OUTCOMES = 4_000_000

@@ -15,7 +15,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing.common_statistics import Answered, chance_ratio
 from p2p_sim.privacy.auditing.seen import Seen
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts, in_table
-from p2p_sim.privacy.mechanisms.cluster_response.listed_views import MOST_LISTED, Floats, outcomes, views
+from p2p_sim.privacy.mechanisms.cluster_response.view_pmf import MOST_LISTED, Floats, outcomes, views
 from p2p_sim.privacy.setting import LEARNER
 from protocols import ClusterResponse
 
@@ -51,7 +51,7 @@ class DistributionAndLabel(Statistic):
         return {"q": q, "y": y}
 
     def _numbers(self, weights: Array) -> Array:
-        """Return which value of q~ rows of weights are, ``NONE`` if none."""
+        """Return the index of the value of q~ that each row of weights is, ``NONE`` if it is none."""
         known = views(self.protocol, self.size).weights
         rows, back = np.unique(weights, axis=0, return_inverse=True)
         place = {tuple(row): number for number, row in enumerate(known.tolist())}
@@ -66,7 +66,7 @@ class DistributionAndLabel(Statistic):
         return views(self.protocol, self.size).table(tuple(counts), label)
 
     def between(self, labels: tuple[int, int]) -> Statistic | None:
-        """Return the statistic of two other labels; None for one that the law lacks."""
+        """Return the statistic of two other labels; None if the protocol does not have them."""
         return replace(self, pair=labels) if max(labels) < self.protocol.labels else None
 
     def _chance(self, rows: WorldCounts, label: int) -> Array:
@@ -76,7 +76,7 @@ class DistributionAndLabel(Statistic):
         return np.where(there, table[np.where(there, rows["q"], 0), np.where(there, rows["y"], 0)], 0.0)
 
     def row_ratios(self, rows: WorldCounts) -> Array:
-        """Return the log ratio of the two joint probabilities; 0 where neither label can show this."""
+        """Return the log ratio of the two joint probabilities; 0 where both are 0."""
         first, second = (self._chance(rows, label) for label in self.pair)
         return chance_ratio(first, second)
 
@@ -95,7 +95,7 @@ class DistributionAndLabel(Statistic):
 
 
 def sees_curator(coalition: Coalition, *, encrypted: bool) -> bool:
-    """Whether a view has the labels that the curator is handed."""
+    """Return whether a view has the labels that the curator receives."""
     return CURATOR in coalition.servers or (coalition.wire and not encrypted)
 
 

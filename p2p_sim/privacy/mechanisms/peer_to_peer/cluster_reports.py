@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import Bracket, Law, largest
 from p2p_sim.privacy.laws.binomial_tails import two_levels
-from p2p_sim.privacy.laws.listed_bits import compositions, listed_pair
+from p2p_sim.privacy.laws.bit_count_pmf import compositions, listed_pair
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     LEAST,
@@ -20,9 +20,9 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     UrnDeltas,
     knowledge_cases,
 )
-from p2p_sim.privacy.mechanisms.peer_to_peer.listed_reports import every_report, listable, reports_error
 from p2p_sim.privacy.mechanisms.peer_to_peer.pure_epsilon import all_ones
 from p2p_sim.privacy.mechanisms.peer_to_peer.report_counts import COARSE, EARLY, FEW, FINE, Reports
+from p2p_sim.privacy.mechanisms.peer_to_peer.report_pmf import listable, report_pmf, reports_error
 from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn
 
 WIDE = 2_000_000
@@ -245,7 +245,7 @@ class ClusterReports(Law):
         ones = self.composition
         if ones is None or self.side or not self.listed:
             return None
-        return listed_pair(lambda all_ones: every_report(self.alpha, self.theta, self.size, all_ones), ones)
+        return listed_pair(lambda all_ones: report_pmf(self.alpha, self.theta, self.size, all_ones), ones)
 
     def outcomes_error(self) -> float:
         """Return what the sums may round away."""

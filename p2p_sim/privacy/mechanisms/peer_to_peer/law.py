@@ -18,7 +18,7 @@ from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES
 from p2p_sim.privacy.mechanisms.peer_to_peer.bounded_categories import ShownUsers
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import distinct_hits
-from p2p_sim.privacy.mechanisms.peer_to_peer.listed_categories import SmallCluster
+from p2p_sim.privacy.mechanisms.peer_to_peer.histogram_pmf import SmallCluster
 from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, crowd, fits

@@ -1,7 +1,7 @@
-"""Outputs that go to a place of their own, block by block: each site hashes and writes its own, and keeps none.
+"""Outputs that are hashed and written block by block, where they arose, and not returned to the caller.
 
-A site in this process lets them go as they come (``OutputsHere``); one of several waits until it is known how many
-rows the sites before it have (``OutputsOfSite``).  The caller sees their form.
+The one site of a local run writes each block as it comes (``LocalOutputs``).  One of several sites holds its blocks
+until it knows how many rows the sites before it have, which the digest needs (``SiteOutputs``, ``collect``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from p2p_sim.core.run_digest import Lanes, added, output_lanes
 
 Array = npt.NDArray[Any]
 
-Forms = dict[str, dict[str, tuple[int, Array]]]
-"""By role and column: how many rows, and none of them, which tells their type and shape."""
-
+Schemas = dict[str, dict[str, tuple[int, Array]]]
+"""By role and column: how many rows, and an array of none, whose type and shape are the column's."""
 
 _LONG = 1 << 20
 """Rows of a block, such as what a server returns, from which a thread of its own pays."""
@@ -34,13 +33,13 @@ class RoleWriter(typing.Protocol):
     """Takes the output of a role at one site, block by block, and puts it in its place."""
 
     def add(self, columns: Mapping[str, Array]) -> None:
-        """Put rows of each column behind those that are there."""
+        """Append rows to each column."""
 
     def close(self) -> None:
-        """It is whole."""
+        """Finish: all rows were added."""
 
     def abandon(self) -> None:
-        """Remove it: the run has failed."""
+        """Remove what was written: the run has failed."""
 
 
 class Target(typing.Protocol):
@@ -50,20 +49,21 @@ class Target(typing.Protocol):
         """Raise InputError if this process cannot write there."""
 
     def start_over(self) -> None:
-        """Remove what a run has written that begins again."""
+        """Remove what was written: the run begins again."""
 
     def open(self, role: str, site: int | None) -> RoleWriter:
-        """Return what takes the output of a role at one site; ``site`` None: there is no other."""
+        """Return the writer of a role's output at a site: its number, or None where no other site has the role."""
 
     def outputs(self, rows: Mapping[str, Mapping[str, int]]) -> Mapping[str, dict[str, Array]]:
-        """Return what was written, read when asked for; ``rows``: of each column, by role."""
+        """Return what was written, as mappings that read a column at first use; ``rows``: of each column, by role."""
 
 
 @dataclass
 class _RoleOutput:
     """The output of a role at one site, hashed and written block by block.
 
-    ``rows``: of each column, those of earlier sites and then those that came; ``loops``: None for no digest.
+    ``rows``: of each column, those of earlier sites included, so that it is where the next row is hashed.
+    ``loops``: those of the digest, None for no digest.
     """
 
     role: str
@@ -73,14 +73,14 @@ class _RoleOutput:
     threads: int = 1
     rows: dict[str, int] = field(default_factory=dict)
     lanes: Lanes = (0, 0)
-    _form: dict[str, Array] | None = None
+    _schema: dict[str, Array] | None = None
     _writer: RoleWriter | None = None
 
     def take(self, columns: Mapping[str, Array]) -> None:
-        """Hash and write what a block returned; raises ProtocolError where it is not of the form of the others."""
-        form = _none_of(columns)
-        self._form = form if self._form is None else self._form
-        alike(self.role, [self._form, form])
+        """Hash and write what a block returned; raises ProtocolError if its columns or types are not the others'."""
+        schema = _schema_of(columns)
+        self._schema = schema if self._schema is None else self._schema
+        alike(self.role, [self._schema, schema])
         if not columns:
             return
         if self._writer is None:
@@ -104,18 +104,18 @@ class _RoleOutput:
         )
 
     def close(self) -> None:
-        """End it: all blocks have come."""
+        """Finish: all blocks were taken."""
         if self._writer is not None:
             self._writer.close()
 
     def abandon(self) -> None:
-        """Remove it."""
+        """Remove what was written."""
         if self._writer is not None:
             self._writer.abandon()
 
 
-class OutputsHere:
-    """Takes the outputs of the one site of a run in this process; a ``with`` block that fails removes them.
+class LocalOutputs:
+    """The outputs of a run of one site, in this process; a ``with`` block that fails removes them.
 
     ``loops``: those of the digest, None for none; ``threads``: of several, one hashes long blocks while another writes.
     """
@@ -131,13 +131,13 @@ class OutputsHere:
         self._roles[role].take(columns)
 
     def finished(self, totals: Totals, roles: Sequence[str]) -> Finished:
-        """Return what the run leaves: outputs that are read when asked for."""
+        """Return the totals, and outputs that are read at first use."""
         for each in self._roles.values():
             each.close()
             totals.add_lanes(each.lanes)
         return Finished(totals, self._target.outputs({role: self._roles[role].rows for role in roles}))
 
-    def __enter__(self) -> OutputsHere:
+    def __enter__(self) -> LocalOutputs:
         return self
 
     def __exit__(
@@ -148,14 +148,14 @@ class OutputsHere:
 
 
 @dataclass(frozen=True)
-class OutputsOfSite:
-    """The outputs of one site of several by role, block by block."""
+class SiteOutputs:
+    """The outputs of one site of several: the blocks of each role, in their order."""
 
     blocks: dict[str, list[dict[str, Array]]]
 
     @property
-    def forms(self) -> Forms:
-        """How many rows there are, and of what type; raises ProtocolError where blocks differ."""
+    def schemas(self) -> Schemas:
+        """Return the schemas of the outputs; raises ProtocolError where blocks differ."""
         return {
             role: {
                 name: (sum(len(block[name]) for block in blocks), blocks[0][name][:0].copy())
@@ -171,10 +171,11 @@ class OutputsOfSite:
         firsts: dict[str, dict[str, int]],
         compute: str | None,
     ) -> Lanes:
-        """Write the outputs of each role and return their digest; ``firsts``: rows of earlier sites by role and column.
+        """Write the outputs of each role and return their digest.
 
-        ``sites``: the number of this site for each role, None where no other has it; ``compute``: the inner loops,
-        None for no digest.  A block is let go of when it is written.
+        ``sites``: the number of this site for each role, None where no other has the role.  ``firsts``: rows of
+        earlier sites by role and column.  ``compute``: the name of the digest's loops, None for no digest.  Each
+        block is freed when it is written.
         """
         total: Lanes = (0, 0)
         loops = None if compute is None else kernels.load(compute)
@@ -195,26 +196,27 @@ class OutputsOfSite:
 def collect(
     places: Sequence[Any], ends: Sequence[Any], roles: Sequence[str], compute: str | None, target: Target
 ) -> Finished:
-    """Have each of some places write its outputs; return the totals, and outputs that are read when asked for.
+    """Have each site write its outputs; return the totals, and outputs that are read at first use.
 
-    ``ends``: what their ``keep`` returned; ``compute``: the inner loops of the digest, None for no digest.
+    ``ends``: handles of what the ``keep`` of each site returns.  ``compute``: the name of the digest's loops, None for
+    no digest.
     """
-    totals, forms = Totals(), list[Forms]()
+    totals, schemas = Totals(), list[Schemas]()
     for place, handle in zip(places, ends, strict=True):
-        site_totals, form = place.wait(handle)
+        site_totals, schema = place.wait(handle)
         totals.add(site_totals)
-        forms.append(form)
+        schemas.append(schema)
     names: dict[str, list[str]] = {}
     for role in roles:
-        empty = [{name: none for name, (_, none) in form[role].items()} for form in forms if role in form]
+        empty = [{name: none for name, (_, none) in each[role].items()} for each in schemas if role in each]
         names[role] = alike(role, empty)  # raises where sites return different columns
     done = []
     rows = {role: dict.fromkeys(columns, 0) for role, columns in names.items()}
-    for number, (place, form) in enumerate(zip(places, forms, strict=True)):
-        sites = {role: number if sum(role in each for each in forms) > 1 else None for role in form}
-        firsts = {role: dict(rows[role]) for role in form}
+    for number, (place, schema) in enumerate(zip(places, schemas, strict=True)):
+        sites = {role: number if sum(role in each for each in schemas) > 1 else None for role in schema}
+        firsts = {role: dict(rows[role]) for role in schema}
         done.append(place.write(target, sites, firsts, compute))
-        for role, columns in form.items():
+        for role, columns in schema.items():
             for name, (count, _) in columns.items():
                 rows[role][name] += count
     for place, handle in zip(places, done, strict=True):
@@ -222,6 +224,6 @@ def collect(
     return Finished(totals, target.outputs(rows))
 
 
-def _none_of(columns: Mapping[str, Array]) -> dict[str, Array]:
-    """Return no rows of some columns, which hold on to none of them."""
+def _schema_of(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Return an array of no rows for each column, which does not keep the column in memory."""
     return {name: column[:0].copy() for name, column in columns.items()}

@@ -1,4 +1,7 @@
-"""Laplace runs of two scales together: the delta of one as a mean over the losses of the other."""
+"""The composition of runs with Laplace noise of two scales, without a grid: exact but for rounding.
+
+Of one scale: ``laplace_runs``.  Of more than two there is none; ``composed_law`` takes a grid then.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ _U = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class LaplacePair:
-    """Laplace runs of two scales; delta is the mean of that of ``one`` over the losses of ``two``.
+class LaplaceTwoScales:
+    """Laplace runs of two scales; delta is the mean of the delta of ``one`` over the losses of ``two``.
 
-    Between two bends delta of ``one`` is 1 - e^(loss / 2) times a polynomial, and the density of ``two`` is
-    e^(loss / 2) times one: nodes exact for the degree of both, and of a power series of e^(loss / 2) whose rest is
-    below ``SLACK``, are as good as exact.  Where rounding moves a bend, it moves delta's epsilon no further.
+    A bend is a loss at which either of them changes its formula.  Between two bends the delta of ``one`` is
+    1 - e^(loss / 2) times a polynomial, and the density of ``two`` is e^(loss / 2) times a polynomial.  So the integral
+    is taken by quadrature, with nodes enough for the degrees of both polynomials and of a power series of
+    e^(loss / 2) up to a rest below ``SLACK``.  Where rounding moves a bend, it moves delta's epsilon no further.
     """
 
     one: LaplaceRuns
@@ -33,14 +37,17 @@ class LaplacePair:
 
     @classmethod
     def of(cls, one: tuple[float, int], two: tuple[float, int]) -> Self:
-        """Add up the runs of both (width, runs); time grows with the square of the first runs."""
+        """Compose runs of both, each as (width, runs).
+
+        Time is about (both runs together)^2 times the square of the runs of ``one``: put the fewer runs first.
+        """
         t, rest, weights = fejer(cls.count(one, two))
         made = LaplaceRuns.of(*one), LaplaceRuns.of(*two)
         return cls(*made, (t, rest, weights, bernstein(t, rest, two[1] - 1)))
 
     @staticmethod
     def count(one: tuple[float, int], two: tuple[float, int]) -> int:
-        """Return how many nodes it takes between two bends, which are at most twice the smaller width apart."""
+        """Return how many nodes are enough between two bends, which are at most twice the smaller width apart."""
         half, q = min(one[0], two[0]) / 2, 1
         while (q + 1) * math.log(half) + half + two[0] - q * math.log(2) - math.lgamma(q + 2) > math.log(
             SLACK
@@ -53,10 +60,10 @@ class LaplacePair:
 
         The bounds hold even if epsilon is off by up to ``shift``.
         """
-        found = np.array([self._one(float(e), shift) for e in epsilon]).reshape(-1, 3)
+        found = np.array([self._ends_at(float(e), shift) for e in epsilon]).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
-    def _one(self, epsilon: float, shift: float) -> tuple[float, float, float]:
+    def _ends_at(self, epsilon: float, shift: float) -> tuple[float, float, float]:
         near = 16 * _U * (abs(epsilon) + self.one.width * self.one.runs + self.two.width * self.two.runs)
         shift += self.two.shift + 4 * near
         losses, masses = self._points(epsilon, near)
@@ -82,7 +89,7 @@ class LaplacePair:
             )
             losses, masses = self._between(cuts[cuts >= 0])
             found.append((side * losses, masses * np.exp(-losses) if side < 0 else masses))
-        return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
+        return np.concatenate([at for at, _ in found]), np.concatenate([mass for _, mass in found])
 
     def _between(self, cuts: Array) -> tuple[Array, Array]:
         """Return nodes between neighbouring ``cuts`` (losses from 0 up), and their masses."""

@@ -1,4 +1,4 @@
-"""A local run with a folder writes outputs as they come: files, columns and digest are those of one that keeps them."""
+"""Outputs of a local run that are written block by block: files, columns and digest are as if they were returned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
-from p2p_sim.backends import kept_outputs
+from p2p_sim.backends import streamed_outputs
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import StorageError
 from p2p_sim.learning import experiment, number_labels
@@ -36,7 +36,7 @@ def outputs_in(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if few rows were many."""
-    monkeypatch.setattr(kept_outputs, "_LONG", 40)
+    monkeypatch.setattr(streamed_outputs, "_LONG", 40)
     monkeypatch.setattr(growing_columns, "_ROWS", 16)
 
 

@@ -1,8 +1,8 @@
-"""Reports of a small cluster at one composition, listed: the probability of every (reports, ones among them).
+"""The probability mass function of (number of reports, ones among them) of a small cluster at one composition.
 
 *Source:* ``docs/laws.md``, "The learner": M ~ Bin(n, theta), N the noisy ones, K | M, N ~ Bin(M, N / n), summed over N.
-All terms are positive, so relative errors add up and nothing cancels.  ``cluster_reports`` takes this law where it can
-be listed, and its own brackets, which know no such error, elsewhere.
+All terms are positive, so relative errors add up and nothing cancels.  ``cluster_reports`` takes these
+probabilities where all can be listed, and elsewhere its own brackets, which have no such rounding errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.laws.listed_bits import bits_error, every_count, rarest
+from p2p_sim.privacy.laws.bit_count_pmf import bit_count_pmf, bits_error, no_underflow
 
 Array = npt.NDArray[np.float64]
 
@@ -24,21 +24,21 @@ _U = 2.0**-53
 
 
 def listable(alpha: float, theta: float, size: int) -> bool:
-    """Whether the outcomes of a cluster can be listed."""
+    """Return whether the cluster is small enough, and no probability underflows."""
     if size > LARGEST or not 0 < alpha < 0.5 or not theta:
         return False
     least = size * math.log(size) - size * math.log(min(theta, 1 - theta) if theta < 1 else 1.0)
-    return rarest(alpha, size, least)
+    return no_underflow(alpha, size, least)
 
 
 def reports_error(size: int) -> float:
-    """Return the relative error of ``every_report``: of the bits, of powers, of factors and of the sum over N."""
+    """Return the relative error of ``report_pmf``: of the bits, of powers, of factors and of the sum over N."""
     return bits_error(size) + (8 * size + 64) * _U
 
 
-def every_report(alpha: float, theta: float, size: int, ones: int) -> Array:
-    """Return the law of (reports, ones among them), ascending, of ``ones`` users with label 1; shape (outcomes,)."""
-    urn = every_count(alpha, ones, size - ones)
+def report_pmf(alpha: float, theta: float, size: int, ones: int) -> Array:
+    """Return the probability of every (reports, ones among them), (outcomes,); ``ones``: users with label 1."""
+    urn = bit_count_pmf(alpha, ones, size - ones)
     return np.concatenate([weight * (ways @ urn) for weight, ways in _draws(theta, size)])
 
 

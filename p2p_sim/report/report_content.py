@@ -1,194 +1,24 @@
-"""The content of a report as JSON values: a document for each run, checks of its notes, and cautions on comparing."""
+"""The content of a report as JSON values: a document for each run, and cautions on comparing them."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import privacy_table, run_summary, several_runs, terminal
+from p2p_sim.report.cautions import Document, cautions
 from p2p_sim.report.delta import DELTA
-from p2p_sim.report.figure_text import number
 from p2p_sim.report.kept_file import ATTACKS, AUDITS
 from p2p_sim.run import Run, load
 from p2p_sim.rundir.run_json import on_command_line, without_seed
 from p2p_sim.rundir.trace_reader import stored_of
 from p2p_sim.trace import query
-
-
-@dataclass(frozen=True)
-class ListOf:
-    """A list (``keyed``: a mapping) whose entries all have one shape."""
-
-    shape: Any
-    keyed: bool = False
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    """Any of several shapes."""
-
-    shapes: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class NumberShape:
-    """A number; infinity is ``"inf"``."""
-
-
-NUMBER = NumberShape()
-_METRIC = AnyOf((None, float, ListOf(AnyOf((None, float)))))
-_ACCURACY = {
-    "accuracy_private": float, "accuracy_true": float, "baseline": float, "trained_on": int, "test_rows": int,
-    "model": str, "note": str, "metrics": AnyOf((None, ListOf(ListOf(_METRIC, keyed=True), keyed=True))),
-}  # fmt: skip
-_ERRORS = {"rmse": float, "mae": float, "r2": AnyOf((None, float))}
-_REGRESSION = {
-    "model": str, "trained_on": int, "of": int, "test_rows": int, "note": str,
-    "errors": {"released": _ERRORS, "true": _ERRORS, "constant": _ERRORS},
-}  # fmt: skip
-_FIGURE = {"epsilon": NUMBER, "lower": NUMBER, "upper": NUMBER}
-_EXACT = {**_FIGURE, "basis": str, "source": str, "assumes": ListOf(str)}
-_THEOREM = {"name": str, "basis": str, "holds": bool, "epsilon": NUMBER, "source": str, "why": str}
-_VIEW = {
-    "view": str, "name": str, "users": str, "refused": str, "exact": AnyOf((None, _EXACT)),
-    "by_cluster": AnyOf((None, ListOf(AnyOf((None, _FIGURE)), keyed=True))), "theorems": ListOf(_THEOREM),
-}  # fmt: skip
-_PRIVACY = {
-    "delta": NUMBER, "channels": str, "hidden": str, "local_epsilon": AnyOf((None, NUMBER)), "views": ListOf(_VIEW),
-}  # fmt: skip
-_ROLE = {
-    "role": str, "parties": int, "messages_up": int, "messages_down": int, "bytes_up": int, "bytes_down": int,
-    "operations": ListOf(int, keyed=True), "compute_seconds": NUMBER,
-}  # fmt: skip
-_COSTS = {"channel": str, "server_channel": str, "simulated_seconds": NUMBER, "roles": ListOf(_ROLE)}
-_CLUSTERS = {"count": int, "origin": str, "minimum": int, "maximum": int}
-_GRAPH = {
-    "source": str, "over": str, "minimum": NUMBER, "median": NUMBER, "maximum": NUMBER, "complete": bool
-}  # fmt: skip
-
-NOTES = {
-    name: AnyOf((None, shape))
-    for name, shape in (
-        ("privacy", _PRIVACY), ("costs", _COSTS), ("accuracy", _ACCURACY), ("released", {"labels": int}),
-        ("regression", _REGRESSION),
-        ("canaries", {"users": int, "flipped": int}),
-        ("clusters", _CLUSTERS), ("graph", _GRAPH), ("data", {"name": str, "source": str}), ("defaults", ListOf(str)),
-        ("command", ListOf(str)),
-    )
-}  # fmt: skip
-"""The shape of a run's notes; a run made in Python has none."""
-
-
-def mismatch(value: Any, shape: Any, name: str = "notes") -> str:
-    """Return the first part of a value with a wrong shape, such as ``notes.privacy.views: None``; empty if it fits.
-
-    In a mapping, only the names of the shape are checked.
-    """
-    if isinstance(shape, AnyOf):
-        found = [mismatch(value, one, name) for one in shape.shapes]
-        return "" if "" in found else max(found, key=_depth)
-    if isinstance(shape, ListOf):
-        if not isinstance(value, dict if shape.keyed else list):
-            return _mismatch(value, name)
-        entries = list(value.items() if isinstance(value, dict) else enumerate(value))
-        return next((bad for key, one in entries if (bad := mismatch(one, shape.shape, f"{name}.{key}"))), "")
-    if isinstance(shape, Mapping):
-        if not isinstance(value, dict):
-            return _mismatch(value, name)
-        parts = ((value.get(key), one, f"{name}.{key}") for key, one in shape.items())
-        return next((bad for part in parts if (bad := mismatch(*part))), "")
-    return "" if _is(value, shape) else _mismatch(value, name)
-
-
-def _is(value: Any, kind: Any) -> bool:
-    """Return whether a value has a type; a bool is not a number, an int counts as a float."""
-    if isinstance(kind, NumberShape):
-        return value in ("inf", "-inf") or _is(value, float)
-    allowed: Any = {None: NoneType, float: (int, float)}.get(kind, kind)
-    return isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
-
-
-def _depth(found: str) -> int:
-    """Return how deep a mismatch lies: the deeper, the better the value fits."""
-    return found.partition(":")[0].count(".")
-
-
-def _mismatch(value: Any, name: str) -> str:
-    text = repr(value)
-    return f"{name}: {text if len(text) <= 40 else text[:39] + '…'}"
-
-
-Document = Mapping[str, Any]
-
-
-def cautions(runs: Sequence[Document]) -> list[str]:
-    """Return a sentence for each difference that makes the runs hard to compare."""
-    checks = [
-        ("The data differ", data, "accuracies belong to their data and do not compare"),
-        ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
-        ("δ differs", _delta, "an ε holds at its own δ"),
-        ("The channels differ", _channels, "the wire reads more of plain ones"),
-        ("Canaries differ", _canaries, "labels that a coin flipped before the run change accuracy"),
-        ("Faults differ", _faults, "lost messages change accuracy, costs and what views learn"),
-        ("Code or versions of p2p-sim differ", _code, "figures may come from other methods"),
-    ]
-    return [sentence for what, of, why in checks if (sentence := _sentence(runs, what, of, why))]
-
-
-def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str | None], why: str) -> str:
-    """Return which runs differ and why that matters; empty if all are equal or unknown."""
-    groups: dict[str, list[str]] = {}
-    for run in runs:
-        value = of(run)
-        if value is not None:
-            groups.setdefault(value, []).append(run["run"])
-    if len(groups) < 2:
-        return ""
-    each = "; ".join(f"{value}: {', '.join(names)}" for value, names in groups.items())
-    return f"{what} ({each}): {why}."
-
-
-def data(run: Document) -> str | None:
-    """Return the data on which accuracy was measured, in words; None without accuracy."""
-    found = run["data"]
-    if run["accuracy"] is None:
-        return None
-    meaning = f", 1 means {found['positive']}" if found.get("positive") is not None else ""
-    return f"{found['name']}{meaning}, {run['accuracy']['test_rows']:,} test rows"
-
-
-def _users(run: Document) -> str | None:
-    return None if run["users"] is None else f"{run['users']:,}"
-
-
-def _canaries(run: Document) -> str:
-    return f"{run['canaries']['users']:,}" if run.get("canaries") else "none"
-
-
-def _delta(run: Document) -> str | None:
-    return None if isinstance(run["privacy"], str) else number(run["privacy"]["delta"])
-
-
-def _channels(run: Document) -> str | None:
-    return None if isinstance(run["privacy"], str) else run["privacy"]["channels"]
-
-
-def _faults(run: Document) -> str:
-    return ", ".join(run["faults"]) or "none"
-
-
-def _code(run: Document) -> str | None:
-    known = [run["versions"].get(name) for name in ("p2p-sim", "code")]
-    return " ".join(str(value) for value in known if value) or None
-
 
 FORMAT = 1
 """Version of the JSON format: names keep their meaning while it stays the same."""
@@ -245,11 +75,13 @@ def document(
 
     Raises InputError if its notes were altered, and for a seed that is left out but could be guessed.
     """
+    from p2p_sim.report import notes_declaration
+
     notes = run.notes
-    bad = mismatch(terminal.plain(notes), NOTES)
-    if bad:
+    wrong = notes_declaration.mismatch(terminal.plain(notes))
+    if wrong is not None:
         raise InputError(
-            f"{str(path / 'run.json')!r} was altered, or another version wrote it ({bad}): run it again"
+            f"{str(path / 'run.json')!r} was altered, or another version wrote it ({wrong}): run it again"
         )
     if not seed:
         seeds.check_secret(run.seed, run.seed_source, "--no-seed")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population
+from p2p_sim.learning.training.label_origins import Origins, of_neighbours, of_walks
 from p2p_sim.learning.training.losses import forward
-from p2p_sim.learning.training.noise_correction import Origins, of_neighbours, of_walks
 from p2p_sim.privacy.label_matrices import channel
 from tests.learning.training.test_losses import EPS, agrees, scores_of, softmax
 

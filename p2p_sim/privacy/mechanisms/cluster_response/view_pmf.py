@@ -1,4 +1,4 @@
-"""What the learner sees of a small cluster, listed: q~ of the cluster and the victim's label.
+"""The probability mass function of what the learner sees of a small cluster: q~ and the victim's released label.
 
 *Source:* ``docs/laws.md``, "Cluster response".
 """
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Counts = tuple[int, ...]
 
 MOST_LISTED = 400_000
-"""Most probabilities that are listed, of all outcomes in all compositions."""
+"""Limit on the probabilities of all outcomes in all compositions."""
 
 _DIGITS = Context(prec=50)
 

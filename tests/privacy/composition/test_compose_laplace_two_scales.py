@@ -13,7 +13,7 @@ import pytest
 
 from p2p_sim.privacy.composition import noise_compositions
 from p2p_sim.privacy.composition.compose import compose
-from p2p_sim.privacy.composition.laplace_pair import LaplacePair
+from p2p_sim.privacy.composition.laplace_two_scales import LaplaceTwoScales
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composition.composing import ENDLESS, of, rr
@@ -77,7 +77,7 @@ def test_with_randomized_response() -> None:
 )
 def test_either_way_around(one: tuple[float, int], two: tuple[float, int]) -> None:
     """The mean of one delta over the losses of the other, and the reverse; lattices that meet are among them."""
-    first, second = LaplacePair.of(one, two), LaplacePair.of(two, one)
+    first, second = LaplaceTwoScales.of(one, two), LaplaceTwoScales.of(two, one)
     at = np.linspace(-1.0, 0.95 * (one[0] * one[1] + two[0] * two[1]), 19)
     at = np.r_[at, 0.0, one[0], two[0], one[0] + two[0]]
     for (low, value, high), (least, same, most) in zip(

@@ -1,6 +1,6 @@
 """``--out``, ``--export`` and ``--plot`` where there is no plain file: nothing but files is ever replaced.
 
-Devices are nodes of this test's own, never those of the machine.
+Devices are made in the test's own folder; those of the machine are never written to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from p2p_sim import InputError
 from p2p_sim.report import output_files
 from protocols import PeerToPeer
 from tests.cli.conftest import below
-from tests.cli.places import Reader, folder_of_others, loop, names, node, nowhere, socket_file
+from tests.cli.special_files import (
+    FifoReader,
+    dangling_symlink,
+    full_device,
+    names_in,
+    nonempty_folder,
+    null_device,
+    symlink_loop,
+    unix_socket,
+)
 from tests.tiny import people
 
 ACCOUNT = ("account", "randomized-response", "--epsilon", "1", "--users", "10", "--view", "wire")
@@ -49,20 +58,20 @@ def run(made, tmp_path):
 @pytest.mark.slow
 @verbs
 def test_a_device_is_written_into(cli, run, verb, tmp_path):
-    place = node(tmp_path / NAME, 3)
+    place = null_device(tmp_path / NAME)
     before = place.stat()
     done = cli(*verb, NAME)
     assert (done.status, "error" in done.err) == (0, False)
     after = place.stat()
     assert stat.S_ISCHR(after.st_mode)
     assert (after.st_ino, after.st_rdev, after.st_mode) == (before.st_ino, before.st_rdev, before.st_mode)
-    assert names(tmp_path) == {NAME}
+    assert names_in(tmp_path) == {NAME}
 
 
 @pytest.mark.slow
 @verbs
-def test_a_full_device_is_said_so(cli, run, verb, tmp_path):
-    place = node(tmp_path / NAME, 7)
+def test_a_full_device_is_reported(cli, run, verb, tmp_path):
+    place = full_device(tmp_path / NAME)
     done = cli(*verb, NAME)
     assert (done.status, done.out) == (2, "")
     assert f"'{NAME}' cannot be written (No space left on device)" in done.err
@@ -74,12 +83,12 @@ def test_a_full_device_is_said_so(cli, run, verb, tmp_path):
 def test_a_fifo_is_written_into(cli, run, verb, tmp_path):
     assert cli(*verb, "plain.svg").status == 0
     os.mkfifo(tmp_path / NAME)
-    reader = Reader(tmp_path / NAME)
+    reader = FifoReader(tmp_path / NAME)
     done = cli(*verb, NAME)
     found = reader.end()
     assert (done.status, len(found)) == (0, (tmp_path / "plain.svg").stat().st_size)
     assert stat.S_ISFIFO((tmp_path / NAME).stat().st_mode)
-    assert names(tmp_path) == {NAME, "plain.svg"}
+    assert names_in(tmp_path) == {NAME, "plain.svg"}
 
 
 @pytest.mark.slow
@@ -94,7 +103,7 @@ def test_a_fifo_that_nobody_reads_is_not_waited_for(cli, run, verb, tmp_path):
 
 def test_a_fifo_whose_reader_goes_away(tmp_path):
     os.mkfifo(tmp_path / NAME)
-    reader = Reader(tmp_path / NAME, most=1)
+    reader = FifoReader(tmp_path / NAME, limit=1)
     with pytest.raises(InputError, match=rf"{NAME}' was not read to its end: start its reader again"):
         output_files.write(tmp_path / NAME, b"x" * (1 << 22))
     assert reader.end()[:1] == b"x"
@@ -114,8 +123,8 @@ def test_a_link_is_followed_and_stays(cli, run, verb, tmp_path):
     assert (tmp_path / NAME).is_symlink()
     assert (tmp_path / "hop").is_symlink()
     assert len((tmp_path / "there" / old).read_bytes()) > 100
-    assert names(tmp_path) == {NAME, "hop", "there"}
-    assert names(tmp_path / "there") == {old}
+    assert names_in(tmp_path) == {NAME, "hop", "there"}
+    assert names_in(tmp_path / "there") == {old}
 
 
 @verbs
@@ -128,9 +137,11 @@ def test_what_a_link_leads_to_is_made(cli, run, verb, tmp_path):
 
 
 WRONG = {
-    "loop": (loop, "is a link in a circle"), "nowhere": (nowhere, "give a file in a folder that exists"),
-    "folder": (folder_of_others, "this is a folder"), "socket": (socket_file, "is a socket, and not written to"),
-}  # fmt: skip
+    "loop": (symlink_loop, "is a link in a circle"),
+    "dangling": (dangling_symlink, "give a file in a folder that exists"),
+    "folder": (nonempty_folder, "this is a folder"),
+    "socket": (unix_socket, "is a socket, and not written to"),
+}
 
 
 @pytest.mark.parametrize(("make", "why"), WRONG.values(), ids=WRONG)
@@ -172,7 +183,7 @@ def test_an_open_file_is_written_from_where_it_is(tmp_path):
         output_files.write(tmp_path / "out", "page ")
         log.write(b"after")
     assert (tmp_path / "log").read_text() == "before page after"
-    assert names(tmp_path) == {"log", "out"}
+    assert names_in(tmp_path) == {"log", "out"}
 
 
 def test_permissions_of_a_file_stay(tmp_path):
@@ -193,7 +204,7 @@ def test_permissions_of_a_file_stay(tmp_path):
 
 def test_a_name_as_long_as_can_be(tmp_path):
     output_files.write(output_files.check(str(tmp_path / ("x" * 255))), "page")
-    assert names(tmp_path) == {"x" * 255}
+    assert names_in(tmp_path) == {"x" * 255}
     with pytest.raises(InputError, match=r"cannot be written \(File name too long\)"):
         output_files.check(str(tmp_path / ("x" * 256)))
 

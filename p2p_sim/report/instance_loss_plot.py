@@ -1,4 +1,7 @@
-"""The share of people who lose more than tau, drawn: ``loss_table`` says the same without loading what draws."""
+"""A figure of instance-based losses: the share of people who lose more than tau.
+
+Apart from ``instance_loss_table``, which has the same numbers, so that a table does not load matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.plots import Plot, legend, panels, short, style
 
 
-def above(losses: Mapping[str, Any]) -> Plot:
-    """Draw J(tau) of a document of ``p2p-sim leakage``: the estimate within its confidence bounds."""
+def draw(losses: Mapping[str, Any]) -> Plot:
+    """Draw J(tau), estimated and between confidence bounds; ``losses``: a document of ``p2p-sim leakage``."""
     curve = losses["curve"]
     taus = [row["tau"] for row in curve]
     lower, estimate, upper = ([100 * row[name] for row in curve] for name in ("lower", "estimate", "upper"))

@@ -1,4 +1,4 @@
-"""Experiments run, and their expected tables are of the form they write."""
+"""Clustering 2022, Theorem 3: the expected tables against formulas and the accountant, verdicts, and figures."""
 
 from __future__ import annotations
 
@@ -6,78 +6,26 @@ import functools
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from experiments import _plots, _theorem3_figures, _theorem3_utility, costs, theorem3, utility
+from experiments import _plots, _theorem3_figures, _theorem3_utility, theorem3
 from experiments import _theorem3_beyond as beyond
 from experiments import _theorem3_mixed as mixed
-from experiments._common import Options, read_csv, write_csv
+from experiments._common import Options, read_csv
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
-from p2p_sim.crypto.rates import Rates
 from p2p_sim.learning import data_split
 from protocols import PeerToPeer
 
 pytestmark = pytest.mark.slow
 
-FOLDER = Path(utility.__file__).parent / "expected"
-EXPECTED = FOLDER / "utility.csv"
-COSTS = read_csv(FOLDER / "costs.csv")
+FOLDER = Path(theorem3.__file__).parent / "expected"
 BOUNDS, UTILITY = (read_csv(FOLDER / f"theorem3{part}.csv") for part in ("", "_utility"))
 papers = privacy.bounds.clustering2022
 
 
-def test_utility(tmp_path: Path) -> None:
-    found = utility.rows("digits", alphas=(0.0, 0.5), seeds=2)
-    truth, noise = found
-    assert math.isinf(truth["learner_epsilon"])
-    assert noise["learner_epsilon"] == 0
-    assert noise["accuracy_released"] < 0.6 < truth["accuracy_released"] < truth["accuracy_true"]
-    write_csv(tmp_path / "table.csv", found)
-    assert list(read_csv(tmp_path / "table.csv")[0]) == list(read_csv(EXPECTED)[0])
-    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
-
-
-def test_the_expected_table_tells_a_tale() -> None:
-    rows = read_csv(EXPECTED)
-    epsilons = [float(row["learner_epsilon"]) for row in rows]
-    assert [float(row["alpha"]) for row in rows] == list(utility.ALPHAS)
-    assert epsilons == sorted(epsilons, reverse=True)
-    assert float(rows[0]["accuracy_released"]) > float(rows[-1]["accuracy_released"])
-
-
-def as_text(row: dict[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in row.items()}
-
-
-def test_costs_are_those_of_the_table() -> None:
-    """Messages, bytes and operations; seconds depend on the machine."""
-    rates = Rates(*[1e-6] * 8)
-    found = [row for setting in costs.settings() for row in costs.rows(setting, costs.USERS, rates)]
-
-    def fixed(row: dict[str, str]) -> dict[str, str]:
-        return {name: value for name, value in row.items() if name not in costs.SECONDS}
-
-    assert list(found[0]) == list(COSTS[0])
-    assert [fixed(as_text(row)) for row in found] == [fixed(row) for row in COSTS]
-
-
-def test_costs_of_a_permutation_grow_as_the_docs_say() -> None:
-    """s - 1 sealed contributions a user, of 72 bytes; label and report, of 17, but not the label to herself."""
-    users = [row for row in COSTS if row["protocol"] == "peer permutation" and row["role"] == "user"]
-    assert len(users) == 5
-    for row in users:
-        others = costs.USERS * (int(row["cluster_size"]) - 1)
-        assert row["operations"] == f"open={others} seal={others}"
-        labels = int(row["received"]) - others
-        assert int(row["bytes_down"]) == 72 * others + 17 * labels
-        assert int(row["bytes_up"]) == 72 * others + 17 * (labels + costs.USERS)
-        assert int(row["sent"]) == int(row["received"]) + costs.USERS
-
-
-def test_theorem3_points() -> None:
+def test_points() -> None:
     """Every size has a row at alpha = 0.1; where the theorem applies also its own alpha and the exact one."""
     found = list(theorem3.points((100, 30_000), (1.0,)))
     assert [(rule, size) for rule, _, size in found] == [
@@ -89,7 +37,7 @@ def test_theorem3_points() -> None:
         assert rows[str(theta), str(size), rule]["alpha"] == f"{alpha:.5g}"
 
 
-def test_theorem3_columns_are_those_of_the_accountant_and_the_papers() -> None:
+def test_columns_are_those_of_the_accountant_and_the_papers() -> None:
     for row in BOUNDS:
         size, alpha, theta = int(row["cluster_size"]), float(row["alpha"]), float(row["theta"])
         delta = size**-2.0
@@ -109,8 +57,8 @@ def test_theorem3_columns_are_those_of_the_accountant_and_the_papers() -> None:
             assert float(row["exact"]) == pytest.approx(profile.epsilon(delta), rel=2e-4)
 
 
-def test_theorem3_tells_a_tale() -> None:
-    """Measured is at most exact, which is at most what is promised; nothing is contradicted."""
+def test_measured_is_below_exact_and_exact_below_promised() -> None:
+    """No audit contradicts the law, and the law no theorem."""
     for row in BOUNDS:
         assert row["verdict"] in ("consistent", "inconclusive")
         assert float(row["measured"]) <= float(row["exact"]) <= float(row["lemma9"] or "inf")
@@ -125,19 +73,20 @@ def test_theorem3_tells_a_tale() -> None:
         assert float(one["alpha"]) * 500 < float(other["alpha"])
 
 
-def test_theorem3_audits_are_those_of_the_table() -> None:
+def test_audits_are_those_of_the_table() -> None:
     """One row is measured again as it was; a row of fewer trials comes out the same each time."""
     key = {"theta": "1.0", "cluster_size": "30000", "rule": "exact"}
     expected = next(row for row in BOUNDS if row.items() >= key.items())
     alpha = _theorem3_utility.exact_alpha(30_000, 1.0, papers.theorem3(30_000, 1.0).epsilon, 30_000**-2.0)
-    assert as_text(theorem3.row("exact", 1.0, 30_000, alpha)) == expected
+    again = theorem3.row("exact", 1.0, 30_000, alpha)
+    assert {name: str(value) for name, value in again.items()} == expected
     first, second = (theorem3.row("fixed", 1.0, 100, 0.1, trials=3000) for _ in range(2))
     assert first == second
     assert 0 < float(first["measured"]) < float(first["exact"])
     assert first["trials"] == 3000
 
 
-def test_theorem3_utility_columns() -> None:
+def test_utility_columns() -> None:
     """Alphas and what every view gets are computed again; a method without an alpha says why."""
     for name in ("adult", "mnist"):
         here = [row for row in UTILITY if row["data"] == name]
@@ -183,8 +132,8 @@ def test_alpha_of_one_cluster_is_checked_in_all() -> None:
         _theorem3_utility.cases("digits", 1)[0][1]()
 
 
-def test_theorem3_finds_what_its_claims_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every claim of a small run has a verdict; an audit that contradicts a law shows in the first."""
+def test_every_claim_of_a_small_run_has_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An audit that contradicts a law shows in the first."""
     asked = [row for row in BOUNDS if row["cluster_size"] == "30000" and row["theta"] == "1.0"]
     further = beyond.cases(quick=True)
     few = [case for case in further if case[0]["what"] in ("label values", "labels changed together")]
@@ -213,7 +162,7 @@ def test_accuracy_is_lost_only_where_something_is_learnt(third: str, exact: str,
     assert theorem3._costs_accuracy(*rows)[0] == verdict
 
 
-def test_beyond_theorem3_is_what_the_accountant_says() -> None:
+def test_further_figures_are_those_of_the_accountant() -> None:
     """Of randomized labels alone, against formulas; of runs and groups, between one run and basic composition."""
     rows = {
         (row["what"], str(row["value"]), row["rule"]): row
@@ -289,7 +238,7 @@ def test_a_composition_that_costs_more_than_its_sum_is_no_basic_composition() ->
         assert claim.verdict == verdict
 
 
-def test_theorem3_figures_are_small_and_the_same_each_time(tmp_path: Path) -> None:
+def test_figures_are_small_and_the_same_each_time(tmp_path: Path) -> None:
     for draw, rows in ((_theorem3_figures.bounds, BOUNDS), (_theorem3_figures.utility, UTILITY)):
         for name in ("a", "b"):
             _plots.save(functools.partial(draw, rows), tmp_path / name)

@@ -1,4 +1,6 @@
-"""Noisy bits of few users, listed: the probability of every number of ones, with a bound of its rounding.
+"""The probability mass function of the number of ones among noisy bits of few users, with a bound of its rounding.
+
+For clusters so small that the probability of every outcome can be listed.
 
 *Source:* convolution, user by user.  All terms are positive, so relative errors add up and nothing cancels.
 """
@@ -17,18 +19,18 @@ _U = 2.0**-53
 _TINY = 600.0  # minus the natural logarithm of the rarest probability that is listed: floats end at 708
 
 
-def rarest(alpha: float, users: int, further: float = 0.0) -> bool:
-    """Whether no number of ones among ``users`` is too rare to list.
+def no_underflow(alpha: float, users: int, further: float = 0.0) -> bool:
+    """Return whether the probability of every number of ones among ``users`` is a normal float.
 
     ``alpha``: in (0, 1/2].  ``further``: minus the logarithm of what each probability is multiplied by, at least 0.
     """
     return -users * math.log(alpha) + further < _TINY
 
 
-def every_count(alpha: float, ones: int, zeros: int) -> Array:
-    """Return the law of how many ones are said by users who flip with probability ``alpha``, shape (users + 1,).
+def bit_count_pmf(alpha: float, ones: int, zeros: int) -> Array:
+    """Return the probability of every number of ones, (users + 1,), from users who flip with probability ``alpha``.
 
-    ``ones``, ``zeros``: users with either label.  Right to ``bits_error``.
+    ``ones``, ``zeros``: how many have label 1 and 0.  The relative error is at most ``bits_error``.
     """
     law = np.ones(1)
     for chance in (1 - alpha,) * ones + (alpha,) * zeros:
@@ -37,21 +39,21 @@ def every_count(alpha: float, ones: int, zeros: int) -> Array:
 
 
 def compositions(others: int) -> range:
-    """Return how many of ``others`` users may have label 1, one of each two mirror images."""
+    """Return the numbers of label 1 among ``others`` users, without those that are mirror images of others."""
     return range(others // 2, others + 1)
 
 
 def listed_pair(law_of: Callable[[int], Array], ones: int) -> tuple[list[float], list[float]]:
-    """Return the outcomes of a law at a composition: with ``ones`` users of label 1, and with the victim one more.
+    """Return log probabilities of all outcomes: with ``ones`` users of label 1, and with the victim one more.
 
-    ``law_of(ones)``: the probabilities of all outcomes.
+    ``law_of(ones)``: the probabilities.
     """
     first, second = (logs(law_of(ones + label)) for label in (0, 1))
     return first, second
 
 
 def bits_error(users: int) -> float:
-    """Return the relative error of ``every_count``: a step of two products and a sum, and the flip and its rest.
+    """Return the relative error of ``bit_count_pmf``: a step of two products and a sum, and the flip and its rest.
 
     A flip that was computed from a budget is right to 6 units in the last place.
     """

@@ -1,4 +1,4 @@
-"""Instance-based losses of a table's people as one document: the largest, how many lose more than tau, and a flip."""
+"""Instance-based losses of the people of a table: as a document of JSON values, as a text table, and in sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of several labels of a small cluster, listed: every composition of the others, every histogram.
+"""The probability mass function of histograms of reports, of several labels, of a small cluster at every composition.
 
 *Source:* ``docs/laws.md``, "Several labels": M ~ Bin(n, theta), N the noisy labels, K | M, N ~ Multinomial(M, N / n),
 summed over N.  All terms are positive, so relative errors add up and nothing cancels.
@@ -21,7 +21,7 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import distinct_
 
 Array = npt.NDArray[np.float64]
 Counts = tuple[int, ...]
-"""How many users have, or say, each label."""
+"""How many users have, or report, each label."""
 
 MOST = 1_000_000
 """Probabilities, up to which a cluster is listed: of a histogram given the noisy labels, and of all outcomes."""
