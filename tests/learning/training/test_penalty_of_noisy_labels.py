@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training import losses, noise_correction
+from p2p_sim.learning.training import cluster_effects, losses
 from p2p_sim.learning.training.losses import (
     OF_LABELS,
     Bags,
@@ -151,5 +151,5 @@ def test_clusters_are_tested_with_the_weak_penalty_and_fitted_with_that_of_noisy
 
 def test_the_twin_that_tests_with_the_penalty_of_noisy_labels_is_caught(monkeypatch: Any) -> None:
     """It takes features that decide for such as tell nothing."""
-    monkeypatch.setattr(noise_correction, "FREE", None)
+    monkeypatch.setattr(cluster_effects, "TEST_PENALTY", None)
     assert all(fit(*clusters(seed), BY_CLUSTER).constant for seed in range(3))
