@@ -291,7 +291,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--workers is given",
     )
     parser.add_argument(
-        "--out", type=_folder, default=Path("results"), help="folder of results; default: results"
+        "--out", type=folder_named, default=Path("results"), help="folder of results; default: results"
     )
     parser.add_argument("--fresh", action="store_true", help="compute again what is there already")
 
@@ -307,7 +307,8 @@ def _count(text: str) -> int:
     return found
 
 
-def _folder(text: str) -> Path:
+def folder_named(text: str) -> Path:
+    """Return a folder that an option names; argparse names the option of an empty one."""
     if not text:  # an unset variable of a shell: the folder that one is in is not asked for
         raise argparse.ArgumentTypeError("'' is no folder: give its path, or . for the one that you are in")
     return Path(text)
