@@ -26,6 +26,7 @@ from experiments._expected import Held
 from experiments._processors import HERE, Processors
 from experiments._rows import SUFFIX, CasesFailedError, Kept
 from p2p_sim.core.errors import InputError, RunLostError
+from p2p_sim.core.number_texts import read_whole
 from p2p_sim.report import output_files
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 Verdict = Literal["reproduced", "reproduced in shape", "not reproduced", "not comparable"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
+
+_MOST = 100_000
+"""Seeds or workers that can be asked for: more would not end."""
 
 OWN = "this project"
 """How the place of a statement begins that is no paper's; these are counted apart."""
@@ -175,10 +179,6 @@ def _importable(experiment: Experiment) -> Experiment:
 
 def _options(parser: ArgumentParser, experiment: Experiment, given: argparse.Namespace) -> Options:
     """Return what was asked for; ends the program for what is of no use."""
-    for name in ("seeds", "workers"):
-        value = getattr(given, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name} {value}: needs at least 1")
     if refused := experiment.refused(seeds=given.seeds, workers=given.workers, address=given.address):
         parser.error(refused)
     try:
@@ -277,12 +277,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="less of everything, in 15 seconds or so")
     parser.add_argument(
         "--seeds",
-        type=int,
+        type=_count,
         help="runs of each setting; default: the script's own number; refused where it changes nothing",
     )
     parser.add_argument(
         "--workers",
-        type=int,
+        type=_count,
         help="processes that compute at the same time; default: one for each processor; with --quick this one alone",
     )
     parser.add_argument(
@@ -291,9 +291,27 @@ def add_options(parser: ArgumentParser) -> None:
         "--workers is given",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of results; default: results"
+        "--out", type=folder_named, default=Path("results"), help="folder of results; default: results"
     )
     parser.add_argument("--fresh", action="store_true", help="compute again what is there already")
+
+
+def _count(text: str) -> int:
+    """Return how many of something are asked for, as ``p2p-sim`` reads numbers; argparse names the option."""
+    try:
+        found = read_whole(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} {error}") from None
+    if not 1 <= found <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} needs at least 1, at most {_MOST:,}")
+    return found
+
+
+def folder_named(text: str) -> Path:
+    """Return a folder that an option names; argparse names the option of an empty one."""
+    if not text:  # an unset variable of a shell: the folder that one is in is not asked for
+        raise argparse.ArgumentTypeError("'' is no folder: give its path, or . for the one that you are in")
+    return Path(text)
 
 
 def check(parser: argparse.ArgumentParser, *places: Path) -> None:

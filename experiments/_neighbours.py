@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments import _common
-from experiments._common import Experiment, Options, Outcome
+from experiments._common import Experiment, Options, Outcome, folder_named
 from experiments._rows import Case, Kept, content
 from p2p_sim.core import random_words
 from p2p_sim.core.errors import InputError
@@ -133,7 +133,7 @@ def _originals(kept: Kept, folder: Path) -> list[People]:
     there = {name: file.absolute() for name, file in files.items() if file is not None}
     cases: list[Case] = [
         (
-            {"data": name, "content": integrity.sha256(file), "k": ORIGINAL_K, "rows": ORIGINAL_ROWS},
+            {"data": name, "content": _content(file), "k": ORIGINAL_K, "rows": ORIGINAL_ROWS},
             partial(_of_original, name, file),
         )
         for name, file in there.items()
@@ -154,6 +154,20 @@ def _file(folder: Path, name: str) -> Path | None:
     )
 
 
+def _content(file: Path) -> str:
+    """Return the SHA-256 of a file; raises InputError for what is none, such as a FIFO, which is not waited for."""
+    if not file.is_file():
+        raise InputError(
+            f"--originals: {str(file)!r} is no regular file: put the data set there, or remove it"
+        )
+    try:
+        return integrity.sha256(file)
+    except OSError as error:
+        raise InputError(
+            f"--originals: {str(file)!r} cannot be read ({error.strerror}): check its permissions"
+        ) from error
+
+
 def _of_original(name: str, file: Path) -> list[dict[str, Any]]:
     def tell(rows: int) -> None:
         print(f"{file}: {rows:,} rows read", file=sys.stderr, flush=True)
@@ -162,6 +176,10 @@ def _of_original(name: str, file: Path) -> list[dict[str, Any]]:
         file, sample=ORIGINAL_ROWS, hashed=None if name == "SUSY" else HASHED, progress=tell
     )
     x = found.x if isinstance(found.x, np.ndarray) else found.x.toarray()
+    if len(x) < 2:
+        raise InputError(f"{file} has a single row: give at least two, as people have neighbours")
+    if not np.isfinite(x).all():
+        raise InputError(f"{file} has values that are no finite numbers (nan, inf): correct these lines")
     k = min(ORIGINAL_K, len(x) // 2)
     rows = _shares(name, x, found.y > 0, k)
     return [row | {"k": k, "rows": len(x), "total": found.total} for row in rows]
@@ -211,7 +229,7 @@ def main(experiment: Experiment, run: Callable[[Options, Path | None], Outcome])
     """Do what ``_common.main`` does, with ``--originals FOLDER`` beside its options."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
-        "--originals", type=Path, help="folder with kag14, kdd12, kdd10, SUSY in svmlight format"
+        "--originals", type=folder_named, help="folder with kag14, kdd12, kdd10, SUSY in svmlight format"
     )
     parser.add_argument(
         "--fresh", action="store_true", help=argparse.SUPPRESS

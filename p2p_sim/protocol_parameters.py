@@ -10,7 +10,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.module_finder import in_one_line
-from p2p_sim.core.number_texts import read_number, read_whole
+from p2p_sim.core.number_texts import float_of, read_number, read_whole
 from p2p_sim.core.protocol import Protocol
 
 DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
@@ -65,7 +65,10 @@ class Parameter:
     def checked(self, value: Any) -> Any:
         """Return a value of a file as the parameter's type; raises InputError naming parameter, value and type."""
         if self.kind is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
+            try:
+                return float_of(value)
+            except ValueError as error:
+                raise InputError(f"{self.name} = {value!r:.60}: {error}") from None
         if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
             raise InputError(f"{self.name} = {value!r}: must be {_KINDS[self.kind]}")
         return value

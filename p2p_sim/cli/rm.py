@@ -25,6 +25,9 @@ from p2p_sim.rundir.comparison_files import CALIBRATIONS
 if TYPE_CHECKING:
     from p2p_sim.cli.kept_folders import KeptFolder
 
+_LONGEST, _SHORT = 200, 40
+"""Bytes of a name to which more can be added, as most systems allow 255; letters that a longer one is cut to."""
+
 
 @app.command("rm", cls=UniqueOptionsCommand, epilog="Example: p2p-sim rm sweeps/alphas")
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def _remove(found: KeptFolder) -> None:
     rest = ""
     try:
         with _held(place, found.kind):
-            aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
+            name = place.name if len(os.fsencode(place.name)) <= _LONGEST else place.name[:_SHORT]
+            aside = Path(tempfile.mkdtemp(prefix=f".{name}.old.", dir=place.parent))
             try:
                 place.rename(aside / place.name)
             except OSError:

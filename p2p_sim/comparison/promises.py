@@ -11,7 +11,7 @@ from typing import Any
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.message import USER
-from p2p_sim.core.number_texts import read_number
+from p2p_sim.core.number_texts import float_of, read_number
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.calibrate import check_target
 from p2p_sim.privacy.setting import LEARNER
@@ -198,6 +198,8 @@ def _constraint(given: str | tuple[str, Any]) -> Promise:
 
 def _number(name: str, value: Any) -> float:
     try:
-        return float(value) if isinstance(value, (int, float)) else read_number(str(value))
+        if isinstance(value, float):
+            return float(value)
+        return float_of(value) if isinstance(value, int) else read_number(str(value))
     except ValueError as error:
-        raise InputError(f"{name} {value!r}: {error}") from None
+        raise InputError(f"{name} {value!r:.60}: {error}") from None

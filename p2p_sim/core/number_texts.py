@@ -40,6 +40,14 @@ def read_number(text: str, *, infinite: bool = False) -> float:
     return value
 
 
+def float_of(whole: int) -> float:
+    """Return a whole number as a float; raises ValueError, as ``read_number`` does, for one beyond all floats."""
+    try:
+        return float(whole)
+    except OverflowError:
+        raise ValueError(_LARGE) from None
+
+
 def read_whole(text: str) -> int:
     """Return the whole number that a text writes, also as 1e7, exactly; raises ValueError as ``read_number`` does."""
     try:

@@ -20,6 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.paths import link_target
 from p2p_sim.report import output_files
 from p2p_sim.rundir import file_lock, regular_files
+from p2p_sim.rundir.regular_files import short
 from p2p_sim.rundir.sweep_files import RUNS, SWEEP
 
 FORMAT = 1
@@ -30,6 +31,8 @@ _KEPT = {
     "code": dict,
     "examples": dict,
 }  # what sweep.json must have
+_ANSWERS = {"row": dict, "found": dict, "error": str}
+"""What may come of a run: the row of a sweep, what a calibration found, or why there is neither."""
 
 ADVICE = "remove it with p2p-sim rm and sweep again, or give another --out"
 _PATIENCE = 1.0  # seconds: p2p-sim ls holds the lock while it looks
@@ -98,13 +101,12 @@ class SweepFolder:
                 if not line.endswith(b"\n"):
                     break
                 try:
-                    answer = json.loads(line)
-                    index = int(answer["run"])
-                except (ValueError, KeyError, TypeError) as error:
+                    answer = _answer_in(line, 0 if self.about is None else self.about["runs"])
+                except (ValueError, RecursionError) as error:
                     raise InputError(
                         f"{str(self.path / RUNS)!r} is damaged in line {number + 1} ({error}): {ADVICE}"
                     ) from error
-                self._note(index, answer, len(line))
+                self._note(answer["run"], answer, len(line))
 
     def cut(self) -> None:
         """Drop a line that was cut."""
@@ -115,6 +117,22 @@ class SweepFolder:
         (self.failed.add if "error" in answer else self.failed.discard)(index)
         self._places[index] = (self._length, length)
         self._length += length
+
+
+def _answer_in(line: bytes, runs: int) -> dict[str, Any]:
+    """Return what a line says of one of so many runs; raises ValueError, or RecursionError, for anything else."""
+    found = json.loads(line)
+    if type(found) is not dict:
+        raise ValueError(f"it holds {short(found)}, not an object")
+    run = found.get("run")
+    if type(run) is not int or not 0 <= run < runs:
+        raise ValueError(f"run = {short(run)}: must be one of {runs:,} runs, counted from 0")
+    if type(found.get("again", False)) is not bool:
+        raise ValueError(f"again = {short(found['again'])}: must be true or false")
+    came = [name for name, kind in _ANSWERS.items() if name in found and type(found[name]) is kind]
+    if len(came) != 1:
+        raise ValueError(f"run {run}: what came of it must be one of {', '.join(_ANSWERS)}")
+    return found
 
 
 def is_sweep(path: Path) -> bool:

@@ -27,7 +27,7 @@ from p2p_sim.report.delta import DELTA
 from p2p_sim.rundir.run_directory import to_json
 from p2p_sim.sweep import settings
 from p2p_sim.sweep.one_run import OneRun, examples_of, protocol_of
-from p2p_sim.sweep.settings import GRID, PROMISE, PROTOCOL, refuse_unknown, several
+from p2p_sim.sweep.settings import GRID, MOST_RUNS, PROMISE, PROTOCOL, refuse_unknown, several
 
 Axes = dict[str, list[Any]]
 """Settings with the values that each takes in turn; the last varies fastest."""
@@ -79,10 +79,17 @@ class Grids:
 def read(given: str | Path | Mapping[str, Any]) -> Grids:
     """Read a sweep from a TOML file, or from a mapping with the same keys; raises InputError."""
     if isinstance(given, Mapping):
-        return Grids(_grids(given, ""), "")
-    if not isinstance(given, (str, Path)):
+        found = Grids(_grids(given, ""), "")
+    elif isinstance(given, (str, Path)):
+        found = Grids(_grids(_toml(Path(given)), Path(given).name), Path(given).name)
+    else:
         raise InputError(f"grid = {given!r}: give the path of a TOML file, or a mapping of settings")
-    return Grids(_grids(_toml(Path(given)), Path(given).name), Path(given).name)
+    if found.count > MOST_RUNS:
+        raise InputError(
+            f"{found.source or 'sweep'}: {found.count:,} runs: a sweep has at most {MOST_RUNS:,}; give fewer "
+            "values, or several sweeps"
+        )
+    return found
 
 
 def check(grids: Grids, tell: Callable[[str, int, int], None]) -> tuple[dict[str, OneRun], list[Protocol]]:
@@ -137,13 +144,17 @@ def _digest(run: OneRun) -> bytes:
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin with a mark
     except FileNotFoundError:
         raise InputError(f"{str(file)!r}: there is no such file; give the TOML file of a sweep") from None
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else f"it is no UTF-8 ({error})"
         raise InputError(f"{str(file)!r} cannot be read: {why}; give the TOML file of a sweep") from error
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        raise InputError(
+            f"{str(file)!r} has lists in lists too deep to be read: a sweep needs three levels"
+        ) from error
+    except ValueError as error:  # no TOML, or a number of thousands of digits
         raise InputError(f"{str(file)!r} is no TOML: {error}") from error
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.number_texts import float_of
 from p2p_sim.core.population import MAX_FEATURES, check_seed
 from p2p_sim.core.sealing import CRYPTO
 from p2p_sim.learning.data.reading_options import Reading
@@ -54,6 +55,9 @@ ETA = ("knn", "model", "prior", "true")
 UTILITIES = ("0/1", "weighted")
 """What a right guess is worth to the attackers: alike, or 1 / (2 p_y), so that rare labels count as much as others."""
 
+MOST_RUNS = 1_000_000
+"""Runs of the largest sweep: they take hours, and what is known of each is held in memory."""
+
 SEEDS = ("seed", "split_seed")
 """Runs that differ in these alone are trials of one setting."""
 
@@ -86,6 +90,8 @@ def values_of(name: str, given: Any, where: str) -> list[Any]:
 
 def several(name: str, given: Any, where: str) -> list[Any]:
     """Return the values that are given as a list, or the single one; raises InputError for none."""
+    if isinstance(given, range) and given[MOST_RUNS:]:
+        raise InputError(f"{where}: {name} = {given!r}: has more values than a sweep has runs, {MOST_RUNS:,}")
     listed = list(given) if isinstance(given, (list, tuple, range, np.ndarray)) else [given]
     if not listed:
         raise InputError(f"{where}: {name} = []: there is nothing to run; give at least one value")
@@ -97,7 +103,10 @@ def checked(name: str, value: Any, kind: type, where: str) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     value = str(value) if kind is str and isinstance(value, Path) else value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float_of(value)
+        except ValueError as error:
+            raise InputError(f"{where}: {name} = {value!r:.60}: {error}") from None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"{where}: {name} = {value!r}: must be {_KINDS[kind]}")
     try:

@@ -245,6 +245,12 @@ def test_rm_removes_a_run_and_its_link_and_a_sweep(cli: Any, kept: Path) -> None
     assert set(below(kept)) == {"small.toml", "runs", "sweeps"}
 
 
+def test_rm_removes_a_sweep_whose_name_leaves_no_room_for_a_longer_one(cli: Any, kept: Path) -> None:
+    (kept / "sweeps" / "small").rename(kept / ("s" * 255))
+    assert cli("rm", "s" * 255, "--yes").status == 0
+    assert set(below(kept)) & {"s" * 255, "sweeps"} == {"sweeps"}
+
+
 def test_a_link_that_leads_nowhere_is_said_to_be_one(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "latest").symlink_to("gone")

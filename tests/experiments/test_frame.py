@@ -160,8 +160,25 @@ def test_bad_input_is_an_error_and_no_outcome(tmp_path: Path, capsys: pytest.Cap
     assert run(tmp_path, experiment=replace(THIS, run=lambda _: Outcome({}, []))) == 2
     assert "sample claims nothing" in capsys.readouterr().err
     assert list((tmp_path / "out").iterdir()) == []
-    with pytest.raises(SystemExit):
-        run(tmp_path, "--seeds", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--seeds", "0"), "--seeds: '0' needs at least 1, at most 100,000"),
+        (("--seeds", "9" * 20), "--seeds: '99999999999999999999' must be a whole number below 2^64"),
+        (("--workers", "1e6"), "--workers: '1e6' needs at least 1"),
+        (("--workers", "two"), "--workers: 'two' must be a whole number"),
+        (("--out", ""), "--out: '' is no folder"),
+    ],
+)
+def test_what_no_script_can_do_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(tmp_path, *words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from scipy.optimize import brentq
 
 from experiments import _neighbours, _printed, pitfalls_figure1, pitfalls_table2, release_figure2
 from experiments._common import Options, read_csv
+from experiments._rows import CasesFailedError
 from p2p_sim.core.errors import InputError
 from tests.experiments import quick
 
@@ -208,3 +211,26 @@ def test_fresh_drops_the_shares_that_are_kept_for_several_experiments(susy, tmp_
     err = capsys.readouterr().err
     assert "were there already" not in err
     assert "nearest neighbours of 60 people" in err
+
+
+def _folder(place: Path) -> None:
+    place.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (_folder, "SUSY' is no regular file"),
+        (os.mkfifo, "SUSY' is no regular file"),  # nobody waits for it
+        (lambda place: place.write_text("1 3:1\n"), "SUSY has a single row: give at least two"),
+        (lambda place: place.write_text("1 3:1\n0 3:nan\n"), "SUSY has values that are no finite numbers"),
+    ],
+)
+def test_an_original_that_cannot_be_used_is_named(
+    made: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "originals").mkdir()
+    made(folder / "SUSY")
+    with pytest.raises((InputError, CasesFailedError)) as refused:
+        _neighbours.people(Options(True, None, tmp_path), folder)
+    assert said in str(refused.value)

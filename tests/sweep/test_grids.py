@@ -130,6 +130,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"protocol": ["randomized-response", "peer-to-peer"], "users": 9, "alpha": 0.1},
         r"randomized-response has epsilon.*give each protocol a \[\[grid\]\]",
     ),
+    "epsilon beyond all floats": ({**RR, "epsilon": 10**400}, "epsilon = 1000.*must be below 1.8e308"),
+    "delta beyond all floats": ({**RR, "delta": 10**400}, "delta = 1000.*must be below 1.8e308"),
+    "more runs than memory holds": (
+        {**RR, "epsilon": [i / 1000 for i in range(1, 1002)], "seed": range(1000)},
+        "1,001,000 runs: a sweep has at most 1,000,000",
+    ),
+    "more values than memory holds": ({**RR, "seed": range(10**30)}, "has more values than a sweep has runs"),
     "parameter of an object": ({**RR, "protocol": [PeerToPeer(0.1)], "alpha": 0.2}, "unknown key 'alpha'"),
 }  # fmt: skip
 
@@ -141,14 +148,24 @@ def test_a_wrong_plan_is_refused_before_any_run(given: dict[str, Any], said: str
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("seed = ", "is no TOML"), (None, "there is no such file"), ("a = 'ä'", "no UTF-8")]
-)
+    ("text", "said"),
+    [
+        ("seed = ", "is no TOML"), (None, "there is no such file"), ("a = 'ä'", "no UTF-8"),
+        (f"seed = {'[' * 5000}1{']' * 5000}", "lists in lists too deep"), (f"seed = {'9' * 5000}", "is no TOML.*limit"),
+    ],
+)  # fmt: skip
 def test_a_file_that_cannot_be_read_is_named(text: str | None, said: str, tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     if text is not None:
         file.write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match=said):
         grids.read(file)
+
+
+def test_a_file_may_begin_with_the_mark_of_an_editor(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('protocol = "randomized-response"\nusers = 100\n', encoding="utf-8-sig")
+    assert grids.read(file).count == 1
 
 
 def test_what_changed_is_named() -> None:

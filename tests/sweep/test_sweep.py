@@ -197,9 +197,31 @@ def test_another_sweep_in_the_folder_is_refused_and_what_changed_is_named(
         patch.setattr(sweeping, "_code", lambda _: code | {"p2p_sim/core/draw.py": "0", "scipy": "0.1"})
         with pytest.raises(InputError, match=r"p2p_sim/core/draw.py differs; and|scipy .* then, 0.1 now"):
             p2p_sim.sweep(USERS, out=place)
-    (place / folder.RUNS).write_text('{"run": 0}\nno line\n')
+    (place / folder.RUNS).write_text('{"run": 0, "row": {}}\nno line\n')
     with pytest.raises(InputError, match="is damaged in line 2"):
         p2p_sim.sweep(USERS, out=place)
+
+
+DAMAGED = [
+    "no line", "null", "[]", "{}", '{"run": 0}', '{"run": -1, "row": {}}', '{"run": 99, "row": {}}',
+    '{"run": true, "row": {}}',
+    '{"run": 0.5, "row": {}}', '{"run": "0", "row": {}}', '{"run": 1e400, "row": {}}', '{"run": 0, "row": 5}',
+    '{"run": 0, "error": 5}', '{"run": 0, "row": {}, "error": ""}', '{"run": 0, "error": "", "again": []}',
+    f'{{"run": {"9" * 5000}, "row": {{}}}}', "[" * 200_000 + "]" * 200_000,
+]  # fmt: skip
+
+
+def test_whatever_else_a_line_holds_it_is_damaged_and_no_run_is_taken_for_made(
+    here: Any, tmp_path: Path
+) -> None:
+    here()
+    place = tmp_path / "a"
+    p2p_sim.sweep(USERS, out=place)
+    for line in DAMAGED:
+        (place / folder.RUNS).write_text(f"{line}\n")
+        with pytest.raises(InputError, match=r"is damaged in line 1 .*p2p-sim rm"), folder.opened(place):
+            pass
+        assert folder.is_sweep(place)  # so p2p-sim rm removes it
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a" * 300])

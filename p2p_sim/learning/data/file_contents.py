@@ -81,9 +81,14 @@ def advice_for(ending: str) -> str | None:
     return None
 
 
+_SVMLIGHT = rb"\s*[-+0-9.eE]+\s+(qid:[0-9]+\s+)?[0-9]+:[-+0-9.eE]+(\s|$)"
+"""How a line of svmlight begins: a label, an index, a colon and a value."""
+
+
 def _recognized(data: bytes, path: Path) -> tuple[str, str, str] | None:
     """Return the kind, what it is called, and what to do; None where it is not known."""
-    stem = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+    unpacked = path.name.removesuffix(".gz")
+    stem, packed = unpacked.rpartition(".")[0] or unpacked, path.name[len(unpacked) :]
     for start, kind, what, advice in _STARTS:
         if re.match(start, data):
             return kind, what, advice.format(stem=stem)
@@ -100,8 +105,11 @@ def _recognized(data: bytes, path: Path) -> tuple[str, str, str] | None:
             'write it as .csv or .parquet (pandas: pandas.read_json(...).to_parquet("mine.parquet"))',
         )
     if b"\0" not in head and head.strip() and _is_text(head):
-        first = head.splitlines()[0][:40].decode("utf-8", "replace")
-        return "text", f"text, which begins {first!r}", f"if it is a table, call it {stem}.csv"
+        line = next(each for each in head.splitlines() if each.strip())
+        first = line[:40].decode("utf-8", "replace")
+        if re.match(_SVMLIGHT, line):  # as LIBSVM's data sets come, without an ending
+            return "text", f"text in svmlight format, which begins {first!r}", f"call it {stem}.svm{packed}"
+        return "text", f"text, which begins {first!r}", f"if it is a table, call it {stem}.csv{packed}"
     return None
 
 

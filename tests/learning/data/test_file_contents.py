@@ -42,6 +42,8 @@ def parquet(**columns: object) -> bytes:
 PARQUET = parquet(a=[a for a, _ in ROWS], y=[y for _, y in ROWS])
 BOOK = zipped(xl_workbook="<x/>")
 
+SVMLIGHT = b"-1 3:0.5 17:1\n+1 qid:4 3:1e-3\n"
+
 WRONG: dict[str, tuple[str, bytes, str]] = {
     "parquet as csv": ("own.csv", PARQUET, r"holds a Parquet file; call it own\.parquet"),
     "parquet as csv.gz": ("own.csv.gz", gzip.compress(PARQUET), r"call it own\.parquet"),
@@ -65,6 +67,9 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "json by name": ("own.json", b"{}", r"is a kind that is not read: write it as \.csv or \.parquet"),
     "text by name": ("own.txt", TEXT.encode(), r"call it \.csv"),
     "gzip twice": ("own.csv.gz", gzip.compress(gzip.compress(TEXT.encode())), "unpack it once"),
+    "svmlight without an ending": ("kdd12", SVMLIGHT, r"holds text in svmlight format, .*; call it kdd12\.svm;"),
+    "svmlight packed": ("kdd12.gz", gzip.compress(SVMLIGHT), r"call it kdd12\.svm\.gz;"),
+    "csv packed": ("own.gz", gzip.compress(TEXT.encode()), r"if it is a table, call it own\.csv\.gz;"),
     "nothing": ("own.csv", b"", "is empty"),
     "blank lines": ("own.csv", b"\n\n  \n", "is empty; give a file with a header"),
     "a header alone": ("own.csv", b"a,y\n", "has a header and no rows"),
