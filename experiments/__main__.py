@@ -7,7 +7,6 @@ was.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _made_by
-from experiments._common import INTERRUPTED, UNUSABLE, Experiment, add_options
-from experiments._gallery import Published, experiments
+from experiments._common import INTERRUPTED, UNUSABLE, Experiment, add_options, read_outcome
+from experiments._gallery import KEPT, Published, experiments
 from p2p_sim.core.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -102,13 +101,7 @@ def _finished(name: str, options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _read(name: str, options: argparse.Namespace) -> dict[str, Any] | None:
-    file = options.out / f"{name}.json"
-    try:
-        return dict(json.loads(file.read_text()))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{str(file)!r} is no outcome of an experiment ({error}): remove it") from error
+    return read_outcome(options.out / f"{name}.json", (*KEPT, "skipped", "seeds"))
 
 
 def _command(name: str, options: argparse.Namespace) -> list[str]:

@@ -329,6 +329,19 @@ def check(parser: argparse.ArgumentParser, *places: Path) -> None:
             parser.error(f"{str(place.parent)!r} cannot be a folder ({error.strerror}): choose another --out")
 
 
+def read_outcome(file: Path, keys: Sequence[str]) -> dict[str, Any] | None:
+    """Return what a script wrote of its run; None if there is none.  Raises InputError for what has not these keys."""
+    try:
+        found = json.loads(file.read_text())
+        if type(found) is not dict or (missing := [key for key in keys if key not in found]):
+            raise ValueError(f"it has no {missing[0]!r}" if type(found) is dict else "it holds no object")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{str(file)!r} is no outcome of an experiment ({error}): remove it") from error
+    return dict(found)
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with one head, whole or not at all; raises InputError."""
     if not rows:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from experiments import _expected, _made_by
-from experiments._common import OWN, VERDICTS, Experiment, write_csv
+from experiments._common import OWN, VERDICTS, Experiment, read_outcome, write_csv
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import errata_table, output_files
 
 FOLDER = Path(__file__).parent
 KEPT = ("name", "quick", "seconds", "processor_seconds", "drifted", "claims", "plots", "tables", "code")
 """What is published of an outcome."""
+OLDEST = ("name", "quick", "seconds", "claims", "plots")
+"""What the oldest results have, too."""
 LARGEST = 1 << 19
 """Bytes of a table that is published."""
 QUICK = "quick_seconds.csv"
@@ -57,13 +59,7 @@ class Published:
 
     def result(self, name: str) -> dict[str, Any] | None:
         """Return what is published of an experiment; None: nothing.  Raises InputError if it cannot be read."""
-        file = self.results / f"{name}.json"
-        if not file.exists():
-            return None
-        try:
-            return dict(json.loads(file.read_text()))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{str(file)!r} is no result of an experiment ({error}): remove it") from error
+        return read_outcome(self.results / f"{name}.json", OLDEST)
 
     def pictures(self) -> Path:
         """Return the folder of pictures."""

@@ -134,7 +134,7 @@ class Kept:
             self._found = {
                 key: Found(code=each["code"], rows=list(each["rows"])) for key, each in content.items()
             }
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{str(file)!r} are no rows of an experiment ({error}): remove it, or give --fresh"
             ) from error

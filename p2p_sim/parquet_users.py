@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 _READ_WHOLE = 256 << 20  # bytes of files of which all is hashed
 _END = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
 
+_RETRY_SECONDS = 30
+
 ADVICE = (
     "give a path that all machines of the cluster share, or the address of an object store, such as s3://..."
 )
@@ -458,10 +460,17 @@ def system_of(place: str) -> tuple[Any, str]:
     from pyarrow import ArrowInvalid, fs
 
     try:
-        found: tuple[Any, str] = fs.FileSystem.from_uri(whole_address(place))
+        found: tuple[Any, str] = fs.FileSystem.from_uri(_patient(whole_address(place)))
     except ArrowInvalid as error:
         raise InputError(f"population {place!r}: no such kind of place ({error}): {ADVICE}") from error
     return found
+
+
+def _patient(address: str) -> str:
+    """Return an address with how long a store is asked again: Google's is for 15 minutes, deaf to Ctrl-C."""
+    if not address.startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in address:
+        return address
+    return f"{address}{'&' if '?' in address else '?'}retry_limit_seconds={_RETRY_SECONDS}"
 
 
 def files_at(system: Any, path: str) -> list[str]:

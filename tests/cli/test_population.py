@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -287,3 +288,26 @@ def test_a_run_begun_in_another_folder(cli: Any, raw: str, tmp_path: Path, monke
     )
     monkeypatch.chdir(tmp_path)
     assert cli("run", "--resume", "cut").status == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("gs://lab/users", "gs://lab/users?retry_limit_seconds=30"),
+        ("gcs://lab/users?scheme=http", "gcs://lab/users?scheme=http&retry_limit_seconds=30"),
+        ("gs://lab/users?retry_limit_seconds=5", "gs://lab/users?retry_limit_seconds=5"),
+        ("s3://lab/users", "s3://lab/users"),
+        ("/lab/gs://users", "/lab/gs://users"),
+    ],
+)
+def test_a_store_that_does_not_answer_is_not_asked_for_long(
+    given: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Google's is asked for 15 minutes by default, in which neither Ctrl-C nor SIGTERM is heard."""
+    from pyarrow import fs
+
+    heard: list[str] = []
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda uri: (heard.append(uri), "")))
+    monkeypatch.setattr(parquet_users, "whole_address", lambda place: place)
+    parquet_users.system_of(given)
+    assert heard == [asked]

@@ -227,6 +227,24 @@ def test_ctrl_c_ends_all_of_them(
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"name": "first"}', "[" * 200_000], ids=len)
+def test_a_damaged_outcome_is_named(
+    text: str,
+    calls: list[list[str]],
+    published: Published,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--only", "first", "--out", str(tmp_path / "out")]
+    for folder in (tmp_path / "out", published.results):
+        folder.mkdir()
+        (folder / "first.json").write_text(text)
+        assert command.main(words, published) == 2
+        assert f"{folder.name}/first.json' is no outcome of an experiment" in capsys.readouterr().err
+        (folder / "first.json").unlink()
+    assert len(calls) == 1  # where it is not known what is published, nothing is
+
+
 def test_an_option_of_no_use_is_left_out_and_said(
     calls: list[list[str]],
     published: Published,
