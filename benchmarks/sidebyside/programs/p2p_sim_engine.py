@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,32 +46,38 @@ def people(users):
     return p2p_sim.Population.from_arrays(y=y, cluster=np.repeat(np.arange(users // CLUSTER), CLUSTER))
 
 
-def run(population, seed, how):
-    """Carry the exchange out; return what each user received, and how many of these said 1."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "run"
-        with Draft(place) if how == "traced" else contextlib.nullcontext(place) as draft:
-            out = (
-                {"out": draft} if "trace" in HOW[how] else {}
-            )  # a draft gets the messages, a path the population too
-            done = p2p_sim.run(Exchange(ALPHA), population, seed=seed, digest=False, **HOW[how], **out)
+def run(population, seed, how, place):
+    """Carry the exchange out; return a function that says what each user received, and how many of these said 1."""
+    stack = contextlib.ExitStack()
+    out = {}  # a draft gets messages and outputs, a path the population too
+    if "trace" in HOW[how]:
+        out = {"out": stack.enter_context(Draft(place)) if how == "traced" else place}
+    done = p2p_sim.run(Exchange(ALPHA), population, seed=seed, digest=False, **HOW[how], **out)
+
+    def received():
+        with stack:
             columns = done.outputs["user"]
             return columns["got"], columns["ones"]
 
+    return received
+
 
 def prepare(users, seed):
-    how, population = sys.argv[4], people(users)
-    stack = contextlib.ExitStack()
+    folder, how = Path(sys.argv[3]), sys.argv[4]
+    population = people(users)
     if how == "shards":
         from p2p_sim.backends.ray_session import session
 
+        stack = contextlib.ExitStack()
         stack.enter_context(session(None, 2, 1 << 30))
         atexit.register(stack.close)
-    run(people(300 * CLUSTER), seed, how)  # imports, loads the compiled loops, starts actors
+    run(
+        people(300 * CLUSTER), seed, how, folder / "first"
+    )()  # imports, loads the compiled loops, starts actors
 
     def exchange(begin):
         begin()
-        return run(population, seed, how)
+        return run(population, seed, how, folder / "run")
 
     return exchange
 
